@@ -399,9 +399,7 @@ func TestPruningDoesNotChangeTheRebuildOfASum(t *testing.T) {
 // version. What is parked instead is a part of the plan: a request is refused if it has changed.
 func TestARequestedDiscardParksAnotherEvent(t *testing.T) {
 	s := clitest.NewStage(t)
-	third := func(id string) string {
-		return strings.Replace(clitest.EventOf("a", 3, `"3.00"`), `"a-3"`, `"`+id+`"`, 1)
-	}
+	third := func(id string) string { return clitest.WithID(id, clitest.EventOf("a", 3, `"3.00"`)) }
 	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), third("x"))
 	s.Consuming(nil)
 	other := colleague(t, s)

@@ -64,8 +64,13 @@ func Undated(account string, version int, amount string) string {
 
 // Corrected returns the same event as EventOf, but with another id.
 func Corrected(account string, version int, amount string) string {
-	id := fmt.Sprintf("%s-%d", account, version)
-	return strings.Replace(EventOf(account, version, amount), id, id+"-corrected", 1)
+	return WithID(fmt.Sprintf("%s-%d-corrected", account, version), EventOf(account, version, amount))
+}
+
+// WithID returns an event of EventOf or Undated with another id.
+func WithID(id, event string) string {
+	_, rest, _ := strings.Cut(event, `,"eventType"`)
+	return `{"eventId":"` + id + `","eventType"` + rest
 }
 
 // Text returns the text that a query selects.

@@ -71,8 +71,8 @@ func TestAnUnreadableEventFromTheFutureIsDiscarded(t *testing.T) {
 func TestAnotherEventOfADiscardedVersionIsParked(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
-		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), withID("x", clitest.Undated("a", 3, `"9.00"`)),
-			withID("y", clitest.EventOf("a", 3, `"3.00"`)), withID("z", clitest.EventOf("a", 3, `"5.00"`)), clitest.EventOf("b", 3, `"4.00"`))
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.WithID("x", clitest.Undated("a", 3, `"9.00"`)),
+			clitest.WithID("y", clitest.EventOf("a", 3, `"3.00"`)), clitest.WithID("z", clitest.EventOf("a", 3, `"5.00"`)), clitest.EventOf("b", 3, `"4.00"`))
 		s.Consuming(nil)
 		const reported = "not discarded: 3 other events of the same versions. One of each version"
 		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
@@ -107,7 +107,7 @@ func TestADiscardOfAllEventsOfAVersion(t *testing.T) {
 		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
 		s.Consuming(nil)
-		s.Produce(clitest.EventOf("a", 3, `"1000000.00"`), withID("x", clitest.EventOf("a", 3, `"3.00"`)), withID("y", clitest.Undated("a", 3, `"9.00"`)))
+		s.Produce(clitest.EventOf("a", 3, `"1000000.00"`), clitest.WithID("x", clitest.EventOf("a", 3, `"3.00"`)), clitest.WithID("y", clitest.Undated("a", 3, `"9.00"`)))
 		s.Consuming(nil)
 		waits := func() string {
 			return clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "class", "waiting_events")
@@ -156,15 +156,12 @@ func TestACopyOfADiscardedEventIsNotParked(t *testing.T) {
 	})
 }
 
-// withID returns an event of account a and version 3 with another id.
-func withID(id, value string) string { return strings.Replace(value, `"a-3"`, `"`+id+`"`, 1) }
-
 // TestAnEarlierDiscardIsNotForgotten discards an event, and then the one that was parked instead. A copy
 // of the first one is still in the DLQ. The first decision is about the copy, too.
 func TestAnEarlierDiscardIsNotForgotten(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
-		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), withID("x", clitest.EventOf("a", 3, `"9.00"`)), clitest.EventOf("a", 3, `"1000000.00"`))
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.WithID("x", clitest.EventOf("a", 3, `"9.00"`)), clitest.EventOf("a", 3, `"1000000.00"`))
 		s.Consuming(nil)
 		s.Must("dlq", "discard", "--account=a", "--offset=1", "--reason=void", "--yes")
 		discard := []string{"dlq", "discard", "--account=a", "--offset=2", "--reason=void"}
@@ -183,7 +180,7 @@ func TestAnotherEventWithoutAValueIsParked(t *testing.T) {
 	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 4, `"4.00"`))
 	s.Consuming(nil)
 	large := projection.DeadLetter{
-		Record: projection.Record{Topic: s.Topic, Offset: 7, Message: event.Message{Key: []byte("k"), Value: []byte(withID("x", clitest.EventOf("a", 3, `"9.00"`)))}},
+		Record: projection.Record{Topic: s.Topic, Offset: 7, Message: event.Message{Key: []byte("k"), Value: []byte(clitest.WithID("x", clitest.EventOf("a", 3, `"9.00"`)))}},
 		Class:  event.VersionGap, Identified: true, AccountID: "a", EventID: "x", Received: 3, Expected: new(int64(2)),
 	}
 	cut := dlq.Truncated(large, dlq.Stamp{Group: "account-balance-projector", Projection: readmodel.BalanceName}, s.Topic+".dlq", time.Now(), dlq.WithoutValue)
@@ -211,8 +208,8 @@ func TestAnotherEventInAnotherPartitionIsParked(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`))
-	s.Append(&kgo.Record{Key: []byte("q"), Value: []byte(withID("x", clitest.Undated("a", 3, `"9.00"`)))})
-	s.Append(&kgo.Record{Key: []byte("l"), Value: []byte(withID("y", clitest.EventOf("a", 3, `"3.00"`)))})
+	s.Append(&kgo.Record{Key: []byte("q"), Value: []byte(clitest.WithID("x", clitest.Undated("a", 3, `"9.00"`)))})
+	s.Append(&kgo.Record{Key: []byte("l"), Value: []byte(clitest.WithID("y", clitest.EventOf("a", 3, `"3.00"`)))})
 	s.Consuming(nil)
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "offset", "dlq_partition"), "2 0, 3 1, 1 2")
 	discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}

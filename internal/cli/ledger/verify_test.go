@@ -2,7 +2,6 @@ package ledger_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 )
 
 // The function verified returns a read model with every kind of difference to the ledger. The
@@ -259,21 +259,7 @@ func TestVerifyReadsTheLedgersPasswordFromAFile(t *testing.T) {
 // password, passes it to the test and refuses it.
 func passwordReceiver(t *testing.T, given chan<- string) (url string) {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		backend := pgproto3.NewBackend(conn, conn)
-		if _, err := backend.ReceiveStartupMessage(); err != nil {
-			return
-		}
+	addr := devtest.Backend(t, func(backend *pgproto3.Backend) {
 		backend.Send(&pgproto3.AuthenticationCleartextPassword{})
 		if backend.Flush() != nil || backend.SetAuthType(pgproto3.AuthTypeCleartextPassword) != nil {
 			return
@@ -284,6 +270,6 @@ func passwordReceiver(t *testing.T, given chan<- string) (url string) {
 		}
 		backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "28P01", Message: "no"})
 		_ = backend.Flush()
-	}()
-	return "postgres://auditor@" + listener.Addr().String() + "/core?sslmode=disable"
+	})
+	return "postgres://auditor@" + addr + "/core?sslmode=disable"
 }
