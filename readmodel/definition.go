@@ -152,6 +152,9 @@ type Discard struct {
 	// Instead is another event of the version. It is parked if the discarded event was parked. It may be
 	// nil.
 	Instead *projection.Parked
+	// NotParked is true if the event was not parked when the plan was made, so Instead is not known. If
+	// the event was parked meanwhile, nothing is discarded.
+	NotParked bool
 }
 
 // Place returns the position of the original record.

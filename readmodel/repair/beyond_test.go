@@ -318,6 +318,35 @@ func TestAnAccountWithoutABalanceIsReadAgain(t *testing.T) {
 	same(t, "beyond the limit", lines(t, pool, "SELECT account_id FROM park_overflow"), "")
 }
 
+// TestAnEventThatWasParkedAfterThePlan has three events of a version. One person plans the discard of the
+// second one, which is not parked. Then another person discards the first one, and the second one is
+// parked instead. The discard is refused: nobody would know of the third event, which a new plan finds.
+func TestAnEventThatWasParkedAfterThePlan(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	others := w.Records(credit("a", 3, "5", "EUR"), credit("a", 3, "7", "EUR"))
+	if _, err := w.Fold(t.Context(), others, 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.MustFlush()
+	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+	second := discardOf("a", 3, 2, event.VersionGap)
+	found, err := r.PlanDiscard(t.Context(), []readmodel.Discard{second})
+	if err != nil || found[0].Removed {
+		t.Fatalf("plan %+v, %v", found, err)
+	}
+	second.NotParked = true
+	first := discardOf("a", 3, 1, event.VersionGap)
+	first.Instead = &projection.Parked{Record: others[0].Record, Decoded: others[0].Decoded, Class: event.VersionGap}
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{second}); err == nil || !strings.Contains(err.Error(), `account "a" version 3 was parked meanwhile`) {
+		t.Errorf("error %v", err)
+	}
+	same(t, "parked", lines(t, pool, `SELECT "offset"::text FROM parked_event`), "2")
+	same(t, "recorded", lines(t, pool, `SELECT "offset"::text FROM dlq_action`), "1")
+}
+
 // TestWhatIsParkedInsteadWasDiscardedMeanwhile has three events of a version. One person discards the
 // parked event and has the second one parked instead. Another person discards the second one after the
 // plan. The discard is refused: nobody would know of the third event, which a new plan finds.

@@ -87,6 +87,9 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel
 		if err := r.findDiscards(ctx, tx.DB(), tx.Tables.Query("discard_parked"), list, result); err != nil {
 			return err
 		}
+		if err := parkedSincePlan(list, result); err != nil {
+			return err
+		}
 		if err := shrinkOverflow(ctx, tx, list, result); err != nil {
 			return err
 		}
@@ -102,6 +105,17 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel
 	}
 	readmodel.QueueActions(tx.Tx, actions)
 	return tx.Send(ctx)
+}
+
+// parkedSincePlan returns an error if an event was parked after the plan. Only a new plan finds another
+// event of its version, which is then parked instead.
+func parkedSincePlan(list []readmodel.Discard, result []readmodel.Discarded) error {
+	for i := range list {
+		if d := &list[i]; d.NotParked && result[i].Removed {
+			return errclass.Text(fmt.Sprintf("the event of account %q version %d was parked meanwhile; run the command again", d.AccountID, d.Version))
+		}
+	}
+	return nil
 }
 
 // parkInstead parks the other events of the versions whose parked event was removed. It returns an error

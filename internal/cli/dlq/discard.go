@@ -168,14 +168,16 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 }
 
 // each calls the function do for all dead letters in chunks and returns the results. After an error
-// it returns the results so far.
+// it returns the results so far. If there is a plan, the function do gets what the plan has found.
 func (p *discardPlan) each(
 	ctx context.Context, do func(context.Context, []readmodel.Discard) ([]readmodel.Discarded, error),
 ) (all []readmodel.Discarded, err error) {
+	planned := p.found != nil
 	for letters := range slices.Chunk(p.deadLetters, replay.ChunkRecords) {
 		list := make([]readmodel.Discard, len(letters))
 		for i, d := range letters {
 			list[i] = d.Discard(p.action(d))
+			list[i].NotParked = planned && !p.found[len(all)+i].Removed
 			if other := p.instead[parkedEventOf(d).accountVersion]; other != nil {
 				list[i].Instead = other.Parked()
 			}

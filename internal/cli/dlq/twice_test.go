@@ -11,6 +11,7 @@ import (
 
 	"projector/dlq"
 	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -135,6 +136,19 @@ func TestAnotherEventIsAppliedAtOnce(t *testing.T) {
 		s.Must("dlq", "discard", "--account=a", "--offset=1", "--reason=void", "--yes")
 		s.Await(balance, "6.00 at 3")
 	})
+}
+
+// TestADiscardOfAnEventThatWasParkedAfterThePlan parks the event between the plan and the discard. The
+// plan has not shown that a parked event is removed, so the discard changes nothing.
+func TestADiscardOfAnEventThatWasParkedAfterThePlan(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"3.00"`))
+	s.Consuming(nil)
+	s.Exec(`WITH removed AS (DELETE FROM parked_event RETURNING *) SELECT * INTO kept FROM removed`)
+	s.Exec(`CREATE FUNCTION park() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO parked_event SELECT * FROM kept ON CONFLICT DO NOTHING; RETURN NEW; END $$`)
+	s.Exec(`CREATE TRIGGER park BEFORE UPDATE ON projector_position FOR EACH ROW EXECUTE FUNCTION park()`)
+	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "discard", "--reason=void", "--yes"), `the event of account "a" version 3 was parked meanwhile; run the command again`)
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "status"), "waiting")
 }
 
 // TestACopyOfADiscardedEventIsNotParked discards an event that the producer has sent twice. The second
