@@ -15,11 +15,11 @@ import (
 //
 // The level is debug, info, warn or error, and an empty level is info. The format is text or json.
 // An empty format is text on a terminal, else json. The text format has colours if Colours returns
-// true. For an unknown level or format, the error has the name of the flag and its valid values.
+// true. For an unknown level or format, the error has the name of the flag, its variable and its valid values.
 func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger, error) {
 	lvl, known := levels[strings.ToLower(level)]
 	if !known {
-		return nil, fmt.Errorf("--log-level: unknown level %q; it takes debug, info, warn or error", level)
+		return nil, fmt.Errorf("--log-level (LOG_LEVEL): unknown level %q; it takes debug, info, warn or error", level)
 	}
 	if format == "" {
 		format = "json"
@@ -33,7 +33,7 @@ func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: lvl, ReplaceAttr: readableDuration})), nil
 	default:
-		return nil, fmt.Errorf("--log-format: unknown format %q; it takes text or json", format)
+		return nil, fmt.Errorf("--log-format (LOG_FORMAT): unknown format %q; it takes text or json", format)
 	}
 }
 

@@ -71,8 +71,8 @@ func TestLogLevels(t *testing.T) {
 
 func TestUnknownNamesAreRefusedWithTheFlagAndItsValues(t *testing.T) {
 	cases := []struct{ level, format, want string }{
-		{"loud", "", `--log-level: unknown level "loud"; it takes debug, info, warn or error`},
-		{"", "xml", `--log-format: unknown format "xml"; it takes text or json`},
+		{"loud", "", `--log-level (LOG_LEVEL): unknown level "loud"; it takes debug, info, warn or error`},
+		{"", "xml", `--log-format (LOG_FORMAT): unknown format "xml"; it takes text or json`},
 	}
 	for _, tc := range cases {
 		log, err := NewLogger(&bytes.Buffer{}, false, tc.level, tc.format)
