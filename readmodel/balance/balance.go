@@ -107,7 +107,7 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	var healable []string
 	batch := &pgx.Batch{}
 	batch.Queue(tables.Query("clear_passed"), b.partition.Topic, b.partition.Number)
-	batch.Queue(tables.Query("load_healable"), b.partition.Topic, b.partition.Number).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(tables.Query("load_healable"), b.partition.Topic, b.partition.Number, b.cfg.FirstVersion-1).Query(func(rows pgx.Rows) (err error) {
 		healable, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})

@@ -373,3 +373,28 @@ func TestWhatIsParkedInsteadWasDiscardedMeanwhile(t *testing.T) {
 	}
 	same(t, "parked", lines(t, pool, `SELECT "offset"::text FROM parked_event`), "3")
 }
+
+// TestTheFirstEventOfAnAccountIsParkedInstead has two events of the first version of an account, which
+// are refused because of their currency. Then the settings change, and one of them is discarded. The
+// other one is parked instead. It can be applied now, although the account has no row.
+func TestTheFirstEventOfAnAccountIsParkedInstead(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	two := w.Records(credit("new", 1, "5", "EUR"), credit("new", 1, "7", "EUR"))
+	other := &projection.Parked{Record: two[1].Record, Decoded: two[1].Decoded, Class: event.VersionGap}
+	for i := range two {
+		two[i].Decoded.Fault = &event.Fault{Class: event.UnsupportedCurrency}
+	}
+	if _, err := w.Fold(t.Context(), two, 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.MustFlush()
+	first := discardOf("new", 1, 2, event.UnsupportedCurrency)
+	first.Instead = other
+	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "parked", lines(t, pool, `SELECT "offset"::text FROM parked_event WHERE account_id = 'new'`), "3")
+	heal(t, w)
+	same(t, "the account", current(t, pool, "new"), "EUR 7.00 1 open new-1 false -")
+}
