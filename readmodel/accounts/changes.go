@@ -133,6 +133,8 @@ func (f *Fold) Gather() *Changes {
 	c := &f.changes
 	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten, c.Assumed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0], c.Assumed[:0]
 	c.Replacing = c.Replacing[:0]
+	// An event beyond the limit does not wait any more if its version was applied from another record.
+	c.Overflows = slices.DeleteFunc(c.Overflows, func(o Overflow) bool { return o.Version <= f.get(o.AccountID).version })
 	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
 		if a.assumed {

@@ -398,3 +398,18 @@ func TestTheFirstEventOfAnAccountIsParkedInstead(t *testing.T) {
 	heal(t, w)
 	same(t, "the account", current(t, pool, "new"), "EUR 7.00 1 open new-1 false -")
 }
+
+// TestAnEventBeyondTheLimitThatWasAppliedDoesNotWait delivers an event beyond the park limit once more in
+// the same flush, when its turn has come. The account then waits for nothing, so a skip is refused.
+func TestAnEventBeyondTheLimitThatWasAppliedDoesNotWait(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	w.MustFlush()
+	w.MustFold(credit("a", 5, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"))
+	w.MustFlush()
+	same(t, "the account", current(t, pool, "a"), "EUR 5.00 5 open a-5 false -")
+	same(t, "beyond the limit", lines(t, pool, "SELECT account_id FROM park_overflow"), "")
+	_, err := newRepair(t, pool, 0).Skip(t.Context(), repair.Skip{AccountID: "a", Version: 6, Actor: "me", Reason: "x"})
+	if err == nil || !strings.Contains(err.Error(), "waits for no event") {
+		t.Errorf("error %v", err)
+	}
+}
