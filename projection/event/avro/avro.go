@@ -15,6 +15,7 @@ package avro
 import (
 	"encoding/json" //nolint:depguard // the Avro library parses schemas with it
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -71,10 +72,8 @@ func (n *node) isEvent() bool {
 	return len(n.inner) > 0 && !slices.ContainsFunc(n.inner, func(b *node) bool { return b.kind != kindRecord })
 }
 
-// parse parses a schema without the default values of its fields. The default values are not needed
-// to read values, and checking them takes exponential time if records refer to each other. The
-// characters of names are not checked either: other libraries accept more names than the
-// specification, and a value has no names.
+// parse parses what is needed of a schema to read values, see simplify. The characters of names are
+// not checked: other libraries accept more names than the specification, and a value has no names.
 func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	var tree any
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {
@@ -88,13 +87,29 @@ func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	return cache.Parse(string(text), avro.WithLaxNames(nil))
 }
 
-// simplify removes the default values and the invalid decimals from a schema. The specification says
-// that an invalid decimal is read as its underlying type, but the library refuses the schema.
+// attributes are the attributes that are needed of a type with attributes of its own.
+var attributes = map[string][]string{
+	"record": {"name", "namespace", "fields"}, "error": {"name", "namespace", "fields"}, "enum": {"name", "namespace", "symbols"},
+	"fixed": {"name", "namespace", "size"}, "array": {"items"}, "map": {"values"},
+}
+
+// simplify removes all attributes that are not needed to read values. Checking the default values
+// takes exponential time if records refer to each other. The library refuses aliases that are also
+// names, and attributes of other types, such as the name of an array. Java, and so a registry, ignores
+// them. An invalid decimal is read as its underlying type, as the specification says.
 func simplify(tree any) {
 	switch tree := tree.(type) {
 	case map[string]any:
-		delete(tree, "default")
-		if tree["logicalType"] == "decimal" && (tree["type"] == "bytes" || tree["type"] == "fixed") && !isDecimal(tree) {
+		kind, _ := tree["type"].(string)
+		needed, is := attributes[kind]
+		if !is {
+			needed = []string{"name"} // of a field
+		}
+		maps.DeleteFunc(tree, func(key string, value any) bool {
+			isOfAny := slices.Contains([]string{"type", "logicalType", "precision", "scale"}, key)
+			return !isOfAny && !slices.Contains(needed, key) || key == "namespace" && value == nil
+		})
+		if tree["logicalType"] == "decimal" && (kind == "bytes" || kind == "fixed") && !isDecimal(tree) {
 			for _, key := range []string{"logicalType", "precision", "scale"} {
 				delete(tree, key)
 			}

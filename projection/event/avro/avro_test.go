@@ -343,6 +343,32 @@ func TestNamesAsJavaAcceptsThem(t *testing.T) {
 	format(t, options, `{"type":"record","name":"E","fields":[{"name":"eventId","type":"com.my-bank.Kind"}]}`, diamond, diamond)
 }
 
+// Avro for Java, and so Confluent's registry, ignores attributes that a type cannot have, and does not
+// compare aliases with names. A producer that has renamed a field may give its old name to a new one.
+func TestAttributesThatJavaIgnores(t *testing.T) {
+	plain := envelope(long, micros, record(`"string"`))
+	value := encode(t, plain, nil)
+	for old, odd := range map[string]string{
+		`"type":"array",`:         `"type":"array","name":"extra","namespace":"x","size":3,"values":"int",`,
+		`"name":"Data",`:          `"name":"Data","namespace":null,"aliases":["Event"],"symbols":["A"],"items":"int",`,
+		`"name":"Event",`:         `"name":"Event","aliases":["E"],"size":5,"doc":{"fields":1},`,
+		`"name":"version","type"`: `"name":"version","aliases":["eventId","version"],"order":"IGNORE","type"`,
+	} {
+		schema := strings.Replace(plain, old, odd, 1)
+		if schema == plain {
+			t.Fatalf("no %s in %s", old, plain)
+		}
+		if d := decode(format(t, options, schema), value); d.Fault != nil || d.Event.Amount != 1025 {
+			t.Errorf("%s: %+v, fault %v", odd, d.Event, d.Fault)
+		}
+	}
+	const decimal = `{"type":"bytes","logicalType":"decimal","precision":9,"scale":2`
+	f := format(t, options, envelope(long, micros, record(decimal+`,"size":2}`)))
+	if d := decode(f, encode(t, envelope(long, micros, record(`"bytes"`)), data([]byte{4, 1}, "EUR"))); d.Fault != nil || d.Event.Amount != 1025 {
+		t.Errorf("a decimal with a size: %+v, fault %v", d.Event, d.Fault)
+	}
+}
+
 // The specification says that an invalid decimal is read as its underlying type. For example, Kafka
 // Connect's JDBC source writes scale 127 for Oracle's NUMBER without a precision.
 func TestInvalidDecimalsAreBytes(t *testing.T) {
