@@ -15,12 +15,16 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -107,7 +111,7 @@ func staysEncrypted(next *http.Request, earlier []*http.Request) error {
 // schema is a schema with all schemas that it refers to, directly or indirectly. A reference
 // comes after the references that it needs itself.
 type schema struct {
-	kind       sr.SchemaType
+	kind       string // AVRO, PROTOBUF, JSON, or a type that only this registry has
 	text       string
 	references []reference
 }
@@ -150,8 +154,25 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	return s, ofLast(err)
 }
 
+// answer is what is needed of the registry's answer. The client's own type has more, such as the
+// rules of a data contract, and cannot be decoded if one of the values is not known.
+type answer struct {
+	Schema     string               `json:"schema"`
+	Type       string               `json:"schemaType"`
+	References []sr.SchemaReference `json:"references"`
+}
+
+func (c *client) get(ctx context.Context, path string) (a answer, err error) {
+	err = c.sr.Do(ctx, http.MethodGet, path, nil, &a)
+	return a, err
+}
+
+func (c *client) byID(ctx context.Context, id uint32) (answer, error) {
+	return c.get(ctx, fmt.Sprintf("/schemas/ids/%d", id))
+}
+
 func (c *client) fetchAny(ctx context.Context, id uint32) (schema, error) {
-	found, err := c.sr.SchemaByID(ctx, int(id))
+	found, err := c.byID(ctx, id)
 	if err != nil {
 		if isUnknownID(err) {
 			return schema{}, errUnknownID
@@ -161,7 +182,7 @@ func (c *client) fetchAny(ctx context.Context, id uint32) (schema, error) {
 	if found.Schema == "" {
 		return schema{}, errNoSchema
 	}
-	s := schema{kind: found.Type, text: found.Schema}
+	s := schema{kind: strings.ToUpper(cmp.Or(found.Type, sr.TypeAvro.String())), text: found.Schema}
 	err = c.collect(ctx, found.References, &s, map[string]bool{})
 	return s, err
 }
@@ -187,7 +208,7 @@ func refusal(err error) string {
 
 // answers reports whether the registry returns a schema for id or answers that there is none.
 func (c *client) answers(ctx context.Context, id uint32) bool {
-	found, err := c.sr.SchemaByID(ctx, int(id))
+	found, err := c.byID(ctx, id)
 	return err == nil && found.Schema != "" || isUnknownID(err)
 }
 
@@ -199,7 +220,7 @@ func isUnknownID(err error) bool {
 // ping checks whether the registry answers. Any status below 500 counts as an answer, because the
 // configured user may not be permitted to send this request.
 func (c *client) ping(ctx context.Context) error {
-	_, err := c.sr.SupportedTypes(ctx)
+	err := c.sr.Do(ctx, http.MethodGet, "/schemas/types", nil, new([]string))
 	if answer, is := errors.AsType[*sr.ResponseError](err); is && answer.StatusCode < http.StatusInternalServerError {
 		return nil
 	}
@@ -217,17 +238,22 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 		if seen[r.Name] = true; len(seen) > maxReferences {
 			return errManyReferences
 		}
-		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)
+		version := strconv.Itoa(r.Version)
+		if r.Version < 0 {
+			version = "latest"
+		}
+		path := "/subjects/" + url.PathEscape(r.Subject) + "/versions/" + version
+		found, err := c.get(sr.WithParams(ctx, sr.ShowDeleted), path)
 		if err != nil {
 			return err
 		}
-		if found.Schema.Schema == "" {
+		if found.Schema == "" {
 			return errNoSchema
 		}
 		if err := c.collect(ctx, found.References, s, seen); err != nil {
 			return err
 		}
-		s.references = append(s.references, reference{r.Name, found.Schema.Schema})
+		s.references = append(s.references, reference{r.Name, found.Schema})
 		if s.size() > maxText {
 			return errLargeReferences
 		}

@@ -149,6 +149,29 @@ func TestFaultsOfMessages(t *testing.T) {
 	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 }
 
+// A registry may have types of schemas, and rules of data contracts, that the client's library does not
+// know. They are no reason to wait.
+func TestTypesAndRulesThatTheLibraryDoesNotKnow(t *testing.T) {
+	s := newStub(t)
+	rules := object{"domainRules": []object{{"name": "limit", "kind": "NEW", "mode": "NEW"}}}
+	s.hold("/subjects/mon%ey/versions/latest", "AVRO", strings.Replace(money, `"common.Currency"`, currency, 1))
+	s.hold(byID(7), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "mon%ey", -1))
+	s.hold(byID(8), "XML", `<schema/>`)
+	for _, answer := range s.schemas {
+		answer["ruleSet"] = rules
+	}
+	s.answerAs(func(path string) http.HandlerFunc {
+		if path == "/schemas/types" {
+			return status(http.StatusOK, `["AVRO","XML"]`)
+		}
+		return nil
+	})
+	r := s.resolver(t, event.FormatAvro)
+	checkMalformed(t, resolve(t, r, event.Message{Value: []byte("7")}), "zero byte")
+	checkMalformed(t, resolve(t, r, framed(8)), "type XML")
+	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+}
+
 // A long error of the compiler is cut between two characters, because it is stored as text.
 func TestALongErrorIsText(t *testing.T) {
 	s := newStub(t)

@@ -315,7 +315,7 @@ const maxReason = 300
 // reader returns a reader for the values of a schema. If the schema cannot be used, the reader
 // reads no value and returns the reason.
 func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Reader {
-	if s.kind != c.kind {
+	if s.kind != c.kind.String() {
 		return unreadable(fmt.Sprintf("schema %d is of type %s, not %s", id, s.kind, c.kind))
 	}
 	r, err := c.compile(s, wanted)
