@@ -35,7 +35,7 @@ func TagVars() kong.Vars {
 type listCmd struct {
 	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done to this account."`
 	Action    string `group:"Filter" placeholder:"ACTION" default:"" enum:",${audit_actions}" help:"Only this action: ${audit_actions_listed}."`
-	ActorName string `group:"Filter" name:"actor" placeholder:"NAME" help:"Only what this actor did."`
+	ActorName string `group:"Filter" name:"actor" env:"PROJECTOR_AUDIT_ACTOR" placeholder:"NAME" help:"Only what this actor did."`
 	Since     string `group:"Filter" placeholder:"WHEN" help:"Only what was done since then: a time (RFC 3339), or an age such as 24h."`
 	Until     string `group:"Filter" placeholder:"WHEN" help:"Only what was done before then: a time (RFC 3339), or an age such as 24h."`
 	flags.DatabaseFlags

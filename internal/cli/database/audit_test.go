@@ -55,6 +55,18 @@ func TestAuditFilters(t *testing.T) {
 	s.Refused(exit.Usage, "audit", "--account=")
 }
 
+// TestAuditListsAllActors has PROJECTOR_ACTOR set, as a Job in Kubernetes has it. It names who does
+// something and is no filter.
+func TestAuditListsAllActors(t *testing.T) {
+	s := trail(t)
+	t.Setenv("PROJECTOR_ACTOR", "ann")
+	clitest.Contains(t, s.Must("audit"), "ann", "bob")
+	t.Setenv("PROJECTOR_AUDIT_ACTOR", "bob")
+	if got := clitest.Pick(s.Lines("audit"), "actor"); got != "bob" {
+		t.Errorf("the actors %q, want bob", got)
+	}
+}
+
 // TestAuditAligns expects that the values of a column begin below its name, although a place and
 // the name of a group are long.
 func TestAuditAligns(t *testing.T) {
