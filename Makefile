@@ -92,14 +92,15 @@ demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Jav
 # and a tenth to a half more memory. The programs under test do not get this variable.
 build test test-race test-kafka test-faults-quick lint: export GOGC ?= 400
 
-# Tests mostly wait for servers, so more tests run at a time than there are processors.
+# Tests mostly wait for servers, so more tests run at a time than there are processors. On a slow or
+# busy machine, a package takes longer than the 10 minutes that go test allows by default.
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
-	$(GO) test -p 4 -parallel 8 $(TESTFLAGS) $(PKGS)
+	$(GO) test -p 4 -parallel 8 -timeout 40m $(TESTFLAGS) $(PKGS)
 
 .PHONY: test-race
 test-race: ## Run all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(PKGS)
+	CGO_ENABLED=1 $(GO) test -race -timeout 40m $(TESTFLAGS) $(PKGS)
 
 .PHONY: test-kafka
 test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (needs Java 17+)
