@@ -42,16 +42,11 @@ func (c *upCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.FourEyes != "" && !slices.Contains(Choices["four-eyes"], c.FourEyes) {
 		return exit.Usagef("--four-eyes (PROJECTOR_FOUR_EYES): %q is neither on nor off", c.FourEyes)
 	}
-	pool, err := c.Pool(ctx)
+	pool, err := flags.OpenDatabase(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
-	defer cancel()
-	if err := pool.Ping(reachable); err != nil {
-		return fmt.Errorf("reach PostgreSQL by --database-url (DATABASE_URL): %w", err)
-	}
 	options, err := c.ConnectOptions()
 	if err != nil {
 		return err
@@ -103,7 +98,7 @@ type statusCmd struct {
 
 // Run lists the migrations. It never changes the database, even if the tables do not exist yet.
 func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
-	pool, err := c.Pool(ctx)
+	pool, err := flags.OpenDatabase(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err
 	}

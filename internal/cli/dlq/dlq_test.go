@@ -149,8 +149,8 @@ func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
 	s := clitest.NewStage(t)
 	gone := *s
 	gone.URL = "postgres://nobody@127.0.0.1:1/none"
-	for _, args := range [][]string{{"dlq", "list"}, {"account", "show", "a"}, {"gaps"}} {
-		clitest.Contains(t, gone.Refused(exit.Failed, args...), "reach PostgreSQL")
+	for _, args := range [][]string{{"dlq", "list"}, {"account", "show", "a"}, {"gaps"}, {"migrate"}, {"migrate", "status"}} {
+		clitest.Contains(t, gone.Refused(exit.Failed, args...), "reach PostgreSQL by --database-url (DATABASE_URL)")
 	}
 	const unchanged = "nothing was changed, run it again when this is over"
 	discard := []string{"dlq", "discard", "--reason=x", "--yes"}

@@ -79,8 +79,8 @@ func BadDatabaseURL(err error) error {
 // OneShotWithin is how long a one-shot command tries to reach a server.
 const OneShotWithin = 25 * time.Second
 
-// OpenReadModel connects to the read model, or fails after OneShotWithin.
-func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
+// OpenDatabase connects to the database, whatever its schema, or fails after OneShotWithin.
+func OpenDatabase(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
 	pool, err := f.Pool(ctx)
 	if err != nil {
 		return nil, err
@@ -90,6 +90,17 @@ func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error)
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("reach PostgreSQL by --database-url (DATABASE_URL): %w", err)
+	}
+	return pool, nil
+}
+
+// OpenReadModel connects to the read model, or fails after OneShotWithin.
+func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
+	ctx, cancel := context.WithTimeout(ctx, OneShotWithin)
+	defer cancel()
+	pool, err := OpenDatabase(ctx, f)
+	if err != nil {
+		return nil, err
 	}
 	if err := readmodel.CheckSchema(ctx, pool); err != nil {
 		pool.Close()
