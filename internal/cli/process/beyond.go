@@ -42,23 +42,21 @@ const (
 type beyond struct {
 	p         *Process
 	reader    *topic.Reader
-	formats   event.Resolver
 	decisions *readmodel.Decisions
 	store     *repair.Repair
-	first     int64 // the accounts' first version
 	failing   *retry.Throttled
 	rests     map[int32]time.Time // partitions that cannot be read, and when to try again
 }
 
 // beyondLimit returns the handler of events beyond the park limit, or nil if the projection parks
 // no events.
-func (p *Process) beyondLimit(c *Flags, formats event.Resolver) *beyond {
-	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion}).(*repair.Repair)
+func (p *Process) beyondLimit() *beyond {
+	store, parks := p.kind.Replayer(readmodel.RepairConfig{Pool: p.pool, Formats: p.formats, FirstVersion: p.cmd.FirstVersion}).(*repair.Repair)
 	if !parks {
 		return nil
 	}
 	return &beyond{
-		p: p, reader: topic.NewReader(p.admin, p.topic).Accept(c.MaxBatchBytes), formats: formats, decisions: readmodel.NewDecisions(p.pool, p.kind), store: store, first: c.FirstVersion,
+		p: p, reader: topic.NewReader(p.admin, p.cmd.Topic).Accept(p.cmd.MaxBatchBytes), decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
 		failing: retry.Throttle(p.log, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}
@@ -85,7 +83,7 @@ func (b *beyond) round(ctx context.Context) (next bool, err error) {
 		return false, nil
 	}
 	searching, cancel := context.WithTimeout(ctx, beyondWithin)
-	due, until, err := accountdb.LoadBeyond(searching, b.p.pool, b.p.kind.Name(), b.p.topic, partitions, b.first)
+	due, until, err := accountdb.LoadBeyond(searching, b.p.pool, b.p.kind.Name(), b.p.cmd.Topic, partitions, b.p.cmd.FirstVersion)
 	if err == nil && len(due) > 0 {
 		err = b.decisions.Read(searching)
 	}
@@ -148,7 +146,7 @@ func (b *beyond) extent(ctx context.Context, partition int32) (topic.Extent, err
 	log, known := all.Of(partition)
 	switch {
 	case !known:
-		return log, fmt.Errorf("topic %q has no partition %d", b.p.topic, partition)
+		return log, fmt.Errorf("topic %q has no partition %d", b.p.cmd.Topic, partition)
 	case log.Err != nil:
 		return log, log.Err
 	}
@@ -169,7 +167,7 @@ func (b *beyond) read(ctx context.Context, due []accountdb.Beyond, until int64) 
 			return nil, err
 		}
 		r := consumer.FromKafka(record)
-		format, err := b.formats.Resolve(ctx, r.Message)
+		format, err := b.p.formats.Resolve(ctx, r.Message)
 		if err != nil {
 			return nil, err
 		}

@@ -135,13 +135,13 @@ func TestBeyondReadsLargeBatches(t *testing.T) {
 	}
 	c := &Flags{}
 	c.Topic, c.MaxBatchBytes = "large", 2*bytes
-	p := &Process{log: slog.New(slog.DiscardHandler), topic: "large", kind: balance.Definition{}}
-	if err := p.clients(c, []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, traced{}); err != nil {
+	p := &Process{log: slog.New(slog.DiscardHandler), cmd: c, kind: balance.Definition{}}
+	if err := p.clients([]kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, traced{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.admin.Close)
 	for offset := range int64(2) {
-		record, err := p.beyondLimit(c, nil).reader.ReadAt(t.Context(), 0, offset)
+		record, err := p.beyondLimit().reader.ReadAt(t.Context(), 0, offset)
 		if err != nil || len(record.Value) != bytes {
 			t.Errorf("the record at offset %d is not read: %v", offset, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/outbox"
-	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/repair"
@@ -32,20 +31,20 @@ func (f *outboxFlags) validate(projection string) error {
 }
 
 // fetching makes the Fetcher if there is an outbox.
-func (p *Process) fetching(c *Flags, formats event.Resolver) error {
-	client, err := c.Outbox()
+func (p *Process) fetching() error {
+	client, err := p.cmd.Outbox()
 	if client == nil || err != nil {
 		return err
 	}
 	decisions := readmodel.NewDecisions(p.pool, p.kind)
 	p.fetcher = outbox.NewFetcher(outbox.Config{
-		Outbox: client, Formats: formats,
-		Store: repair.New(readmodel.RepairConfig{Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends, Decisions: decisions}),
+		Outbox: client, Formats: p.formats,
+		Store: repair.New(readmodel.RepairConfig{Pool: p.pool, Formats: p.formats, FirstVersion: p.cmd.FirstVersion, Ends: p.ends, Decisions: decisions}),
 		Missing: func(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
 			f.Decisions = decisions
 			return accountdb.MissingVersions(ctx, p.pool, f)
 		},
-		After: c.OutboxAfter, Topic: c.Topic, Group: c.GroupName(), Partitions: p.working, Actor: p.owner,
+		After: p.cmd.OutboxAfter, Topic: p.cmd.Topic, Group: p.cmd.GroupName(), Partitions: p.working, Actor: p.owner,
 		Retry: p.retry, Observer: p.metrics, Log: p.log,
 	})
 	return nil

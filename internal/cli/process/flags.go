@@ -138,15 +138,14 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 	}
 	registry := telemetry.NewRegistry()
 	p := &Process{
-		own: own, acceptChanged: c.AcceptChanged, topic: c.Topic, anotherTopic: c.AnotherTopic,
-		mapping: reads, acceptMapping: c.AcceptMapping,
-		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
+		cmd: c, kind: kind, own: own, mapping: reads, formats: formats,
+		log: log, built: built, registry: registry, owner: owner(),
 		health:          telemetry.NewHealth(),
 		metrics:         telemetry.NewMetrics(registry, c.Projection),
 		lastDeadLetters: telemetry.NewLastDeadLetters(),
 		retry:           retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
 	}
-	traced, err := p.trace(ctx, c)
+	traced, err := p.trace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -154,20 +153,20 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 		return nil, err
 	}
 	p.register()
-	if err := p.makeReaders(ctx, c, traced); err != nil {
+	if err := p.makeReaders(ctx, traced); err != nil {
 		return nil, err
 	}
-	if err := p.clients(c, client, traced); err != nil {
+	if err := p.clients(client, traced); err != nil {
 		return nil, err
 	}
-	if p.consumer, err = p.consuming(ctx, c, client, formats, traced); err != nil {
+	if p.consumer, err = p.consuming(ctx, client, traced); err != nil {
 		return nil, err
 	}
-	p.beyond = p.beyondLimit(c, formats)
-	if err := p.fetching(c, formats); err != nil {
+	p.beyond = p.beyondLimit()
+	if err := p.fetching(); err != nil {
 		return nil, err
 	}
-	p.server = p.pages(c)
+	p.server = p.pages()
 	return p, nil
 }
 

@@ -16,22 +16,22 @@ import (
 	"projector/readmodel"
 )
 
-func (p *Process) pages(c *Flags) *telemetry.Server {
+func (p *Process) pages() *telemetry.Server {
 	p.history = telemetry.NewHistory(p.sample)
 	page := telemetry.Page{
-		Status: p.status(c), History: p.history, DeadLetters: p.lastDeadLetters,
+		Status: p.status(), History: p.history, DeadLetters: p.lastDeadLetters,
 		Runbook: docs.Runbook, Repairs: docs.Repairs,
 	}
-	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
+	return telemetry.NewServer(p.cmd.Listen, p.registry, p.health, page, p.log)
 }
 
 // status returns a function that collects the content of the status page from memory.
-func (p *Process) status(c *Flags) telemetry.StatusFunc {
+func (p *Process) status() telemetry.StatusFunc {
 	started := time.Now()
 	return func() telemetry.Status {
 		now := p.metrics.Snapshot()
 		s := telemetry.Status{
-			Version: p.built.Version, Instance: p.owner, Projection: p.kind.Name(), Group: p.group, Topic: p.topic, DLQTopic: c.DeadLetterTopic(),
+			Version: p.built.Version, Instance: p.owner, Projection: p.kind.Name(), Group: p.cmd.GroupName(), Topic: p.cmd.Topic, DLQTopic: p.cmd.DeadLetterTopic(),
 			StartedAt: started, LastProgressAt: now.ProgressAt, Partitions: p.partitions(),
 			Parks: p.kind.Accounts(), Marks: p.kind.Memory() != nil, InboxRows: now.InboxRows,
 		}
@@ -51,7 +51,7 @@ func (p *Process) partitions() []telemetry.PartitionStatus {
 	for i := range described {
 		d, s := &described[i], &list[i]
 		*s = telemetry.PartitionStatus{
-			Topic: p.topic, Partition: d.Partition, State: d.State, Since: &d.Since, Reason: d.Reason,
+			Topic: p.cmd.Topic, Partition: d.Partition, State: d.State, Since: &d.Since, Reason: d.Reason,
 		}
 		if d.Claimed {
 			s.Position = &d.Position
@@ -121,11 +121,11 @@ type traced struct {
 	partition  func(int32) consumer.Trace
 }
 
-func (p *Process) trace(ctx context.Context, c *Flags) (traced, error) {
+func (p *Process) trace(ctx context.Context) (traced, error) {
 	for _, result := range tracing.Results() {
 		p.metrics.Spans(string(result), 0)
 	}
-	if c.Tracing != tracingOTLP {
+	if p.cmd.Tracing != tracingOTLP {
 		return traced{}, nil
 	}
 	settings, err := tracing.ReadSettings()
@@ -133,7 +133,7 @@ func (p *Process) trace(ctx context.Context, c *Flags) (traced, error) {
 		return traced{}, exit.WrongUsage(err)
 	}
 	t, err := tracing.New(ctx, tracing.Config{
-		Settings: settings, Topic: c.Topic, Group: c.GroupName(), Projection: c.Projection, Version: p.built.Version, Log: p.log,
+		Settings: settings, Topic: p.cmd.Topic, Group: p.cmd.GroupName(), Projection: p.cmd.Projection, Version: p.built.Version, Log: p.log,
 		Spans: func(result tracing.Result, n int) { p.metrics.Spans(string(result), n) },
 	})
 	if err != nil {
@@ -146,13 +146,6 @@ func (p *Process) trace(ctx context.Context, c *Flags) (traced, error) {
 		publishing: []kgo.Hook{t.Publishing()},
 		partition:  func(number int32) consumer.Trace { return t.Partition(number) },
 	}, nil
-}
-
-// endTracing sends the remaining spans, for as long as ctx allows.
-func (p *Process) endTracing(ctx context.Context) {
-	if p.tracing != nil {
-		p.tracing.Shutdown(ctx)
-	}
 }
 
 // Choices has the possible values of flags, by the flag's name.

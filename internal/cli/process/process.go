@@ -32,6 +32,7 @@ import (
 	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/internal/tracing"
+	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
@@ -39,6 +40,7 @@ import (
 
 // Process is one running projector.
 type Process struct {
+	cmd             *Flags
 	built           flags.BuildInfo
 	log             *slog.Logger
 	pool            *pgxpool.Pool
@@ -52,10 +54,11 @@ type Process struct {
 	lastDeadLetters *telemetry.LastDeadLetters
 	consumer        *consumer.Consumer
 	retry           retry.Policy
-	group           string
 	owner           string // unique name of this process
 	kind            readmodel.Definition
 	own             *file.Projection // the custom projection; nil: a built-in projection
+	mapping         readmodel.Mapping
+	formats         event.Resolver
 	tasks           []readmodel.Task
 	readers         *reader.Server // nil: off
 	reading         *pgxpool.Pool  // the pool of the readers
@@ -65,18 +68,12 @@ type Process struct {
 	tracing         *tracing.Tracing                        // nil: off
 	parked          atomic.Pointer[readmodel.ParkedSummary] // as last counted
 	margins         atomic.Pointer[margins]                 // as last measured
-
-	topic         string
-	anotherTopic  bool // accepts another topic than that of the rows
-	acceptChanged bool // accepts another version of the projection file than that of the rows
-	mapping       readmodel.Mapping
-	acceptMapping bool // accepts another mapping than that of the rows
 }
 
 // clients makes the Kafka clients, except the client of the consumer group.
-func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error) {
+func (p *Process) clients(options []kgo.Opt, traced traced) (err error) {
 	p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
-		Topic: c.DeadLetterTopic(), Stamp: dlq.Stamp{Group: c.GroupName(), Projection: c.Projection}, Client: options, Logger: p.log,
+		Topic: p.cmd.DeadLetterTopic(), Stamp: dlq.Stamp{Group: p.cmd.GroupName(), Projection: p.cmd.Projection}, Client: options, Logger: p.log,
 		Published: passToPage(p.lastDeadLetters), Hooks: traced.publishing,
 	})
 	if err != nil {
@@ -84,11 +81,11 @@ func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error
 	}
 	// The admin client reads events beyond the park limit again, so it must accept the batches that the
 	// consumer accepts. Without the option it accepts 100 MiB.
-	answers := kgo.BrokerMaxReadBytes(int32(max(100<<20, c.MaxBatchBytes+1<<20))) //nolint:gosec // G115: checked to be far below 2 GiB
+	answers := kgo.BrokerMaxReadBytes(int32(max(100<<20, p.cmd.MaxBatchBytes+1<<20))) //nolint:gosec // G115: checked to be far below 2 GiB
 	if p.admin, err = kgo.NewClient(append(slices.Clip(options), answers)...); err != nil {
 		return fmt.Errorf("create the Kafka client: %w", err)
 	}
-	p.retention = newRetention(p, c.DeadLetterTopic())
+	p.retention = newRetention(p)
 	return nil
 }
 
@@ -136,8 +133,12 @@ func (p *Process) Project(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 		defer cancel()
 		var ending sync.WaitGroup
-		ending.Go(func() { p.endTracing(ctx) })
-		ending.Go(func() { p.endReaders(ctx) })
+		if p.tracing != nil {
+			ending.Go(func() { p.tracing.Shutdown(ctx) }) // sends the remaining spans
+		}
+		if p.readers != nil {
+			ending.Go(func() { _ = p.readers.Shutdown(ctx) }) // waits for running requests
+		}
 		_ = p.server.Shutdown(ctx)
 		ending.Wait()
 	}()
@@ -146,7 +147,10 @@ func (p *Process) Project(ctx context.Context) error {
 	defer stop()
 	go p.history.Run(watching)
 	p.serveProfiles(watching)
-	p.serveReaders(watching)
+	if p.readers != nil {
+		p.log.Info("readers are served", slog.String("read_http", p.readers.Addr()))
+		go p.readers.Run(watching) // after it has ended, requests get the response that this instance is stopping
+	}
 	if err := p.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -223,7 +227,7 @@ func final(err error) error {
 }
 
 func (p *Process) fitsGroup(ctx context.Context) error {
-	err := readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
+	err := readmodel.CheckGroup(ctx, p.pool, p.cmd.GroupName(), p.kind.Name())
 	if taken, is := errors.AsType[readmodel.Unfit](err); is {
 		return exit.WrongUsage(taken)
 	}
@@ -231,10 +235,10 @@ func (p *Process) fitsGroup(ctx context.Context) error {
 }
 
 func (p *Process) fitsTopic(ctx context.Context) error {
-	if p.anotherTopic {
+	if p.cmd.AnotherTopic {
 		return nil
 	}
-	return readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic)
+	return readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.cmd.Topic)
 }
 
 func (p *Process) fitsFetching(ctx context.Context) error {
@@ -247,11 +251,11 @@ func (p *Process) fitsFetching(ctx context.Context) error {
 // storeMappingAndFile stores the mapping and the projection file. It fails if the rows were made with
 // a mapping or a file that gives other results.
 func (p *Process) storeMappingAndFile(ctx context.Context) error {
-	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
+	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.cmd.AcceptMapping)
 	if err != nil || p.own == nil {
 		return err
 	}
-	return readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
+	return readmodel.KeepFile(ctx, p.pool, p.own, p.cmd.AcceptChanged)
 }
 
 type observer struct {

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"unicode"
@@ -74,12 +73,12 @@ const leastToken = 16
 // makeReaders makes the server of readers, unless it is off. The server has a separate pool,
 // because the consumer uses its connections for seconds while it catches up. The pool has a second
 // connection for the time in which the first one does not answer and is being closed.
-func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err error) {
-	f := c.readFlags
+func (p *Process) makeReaders(ctx context.Context, traced traced) (err error) {
+	f := p.cmd.readFlags
 	if f.ReadListen == "" {
 		return nil
 	}
-	if p.reading, err = c.Pool(ctx, append(traced.database, readmodel.WithConns(2))...); err != nil {
+	if p.reading, err = p.cmd.Pool(ctx, append(traced.database, readmodel.WithConns(2))...); err != nil {
 		return err
 	}
 	cfg := reader.Config{
@@ -99,20 +98,4 @@ func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err
 	}
 	p.readers = reader.NewServer(cfg)
 	return nil
-}
-
-// serveReaders answers readers until ctx ends. Later requests get the response that this instance
-// is stopping.
-func (p *Process) serveReaders(ctx context.Context) {
-	if p.readers != nil {
-		p.log.Info("readers are served", slog.String("read_http", p.readers.Addr()))
-		go p.readers.Run(ctx)
-	}
-}
-
-// endReaders stops the server of readers. It waits for running requests at most until ctx ends.
-func (p *Process) endReaders(ctx context.Context) {
-	if p.readers != nil {
-		_ = p.readers.Shutdown(ctx)
-	}
 }

@@ -28,14 +28,13 @@ type retention struct {
 	p       *Process
 	reader  *topic.Reader // of the source topic
 	adm     *kadm.Client
-	dlq     string                    // the DLQ topic
 	refused map[string]bool           // topics for which the missing permission was logged
 	compact map[string]bool           // topics that are reported as compacted
 	limits  map[string]*time.Duration // how long each topic stores records, as last known
 }
 
-func newRetention(p *Process, dlq string) *retention {
-	return &retention{p: p, reader: topic.NewReader(p.admin, p.topic), adm: kadm.NewClient(p.admin), dlq: dlq, refused: map[string]bool{}, compact: map[string]bool{}, limits: map[string]*time.Duration{}}
+func newRetention(p *Process) *retention {
+	return &retention{p: p, reader: topic.NewReader(p.admin, p.cmd.Topic), adm: kadm.NewClient(p.admin), refused: map[string]bool{}, compact: map[string]bool{}, limits: map[string]*time.Duration{}}
 }
 
 const (
@@ -79,8 +78,8 @@ func (r *retention) unmeasured() bool {
 // the partitions cannot be listed, the previous margins stay. Brokers that cannot be reached are not
 // logged here, because the consumer logs them.
 func (r *retention) measureAll(ctx context.Context) {
-	r.p.metrics.DLQRetention(r.stored(ctx, r.dlq, "the dead letters of an account, except for the last one"))
-	kept := r.stored(ctx, r.p.topic, "the events of an account, except for the last one")
+	r.p.metrics.DLQRetention(r.stored(ctx, r.p.cmd.DeadLetterTopic(), "the dead letters of an account, except for the last one"))
+	kept := r.stored(ctx, r.p.cmd.Topic, "the events of an account, except for the last one")
 	extents, _, err := r.reader.Extents(ctx)
 	if err != nil {
 		return
@@ -99,7 +98,7 @@ func (r *retention) measureAll(ctx context.Context) {
 	all := margins{}
 	for i := range partitions {
 		p := &partitions[i]
-		r.p.metrics.Margin(r.p.topic, p.Partition, found[i])
+		r.p.metrics.Margin(r.p.cmd.Topic, p.Partition, found[i])
 		if p.Claimed { // others are measured at once after the claim
 			all[p.Partition] = found[i]
 		}

@@ -28,7 +28,7 @@ func TestTheLastKnownRetentionStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	r := newRetention(&Process{topic: "events", admin: client, health: telemetry.NewHealth(), log: slog.New(slog.DiscardHandler)}, "letters")
+	r := newRetention(&Process{cmd: &Flags{}, admin: client, health: telemetry.NewHealth(), log: slog.New(slog.DiscardHandler)})
 	stored := func() *time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

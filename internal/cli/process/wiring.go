@@ -46,20 +46,21 @@ func (p *Process) register() {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
 	telemetry.RegisterPool(p.registry, p.pool)
-	p.metrics.Declare(p.topic, flags.Texts(event.Classes()))
+	p.metrics.Declare(p.cmd.Topic, flags.Texts(event.Classes()))
 }
 
-func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
+func (p *Process) consuming(ctx context.Context, client []kgo.Opt, traced traced) (*consumer.Consumer, error) {
+	c := p.cmd
 	plan := flags.ShareMemory(c.Resident())
 	if p.readers != nil {
 		plan = flags.ShareMemoryWith(reader.Memory, c.Resident())
 	}
-	running := p.running(ctx, c, formats, plan)
+	running := p.running(ctx, plan)
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)
-	needs := acl.Needs{Client: p.admin, Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
+	needs := acl.Needs{Client: p.admin, Topic: c.Topic, Group: c.GroupName(), DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
 	database := database{
-		TopicPositions: readmodel.TopicPositions{Pool: p.pool, Projection: p.kind.Name(), Group: p.group, Topic: c.Topic, Mapping: p.mapping},
+		TopicPositions: readmodel.TopicPositions{Pool: p.pool, Projection: p.kind.Name(), Group: c.GroupName(), Topic: c.Topic, Mapping: p.mapping},
 		kind:           p.kind,
 		reset:          p.resetPools,
 	}
@@ -67,7 +68,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
 		Trace:  traced.partition,
-		Topic:  c.Topic, Group: p.group, Owner: p.owner, Formats: formats,
+		Topic:  c.Topic, Group: c.GroupName(), Owner: p.owner, Formats: p.formats,
 		Open:           func(number int32) session.Projection { return open(database.Partition(number)) },
 		DeadLetters:    deadLetters{p.publisher, needs},
 		Access:         needs,
@@ -82,9 +83,10 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	})
 }
 
-func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan flags.MemoryPlan) readmodel.RunConfig {
+func (p *Process) running(ctx context.Context, plan flags.MemoryPlan) readmodel.RunConfig {
+	c := p.cmd
 	cfg := readmodel.RunConfig{
-		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
+		Pool: p.pool, Formats: p.formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
 		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare, Registry: len(flags.Items(c.SchemaRegistryURL)) > 0, Reader: readmodel.ReaderFlags(ctx), Letters: c.LettersAgain()},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		Busy:           func() int { return p.consumer.Busy() },
