@@ -23,21 +23,16 @@ const uPlotVersion = "1.6.32"
 // The templates are parsed when the program starts. A mistake in a template makes every test of the
 // package fail.
 var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
-	"count":   formatCount,
-	"seconds": formatSeconds,
-	"age":     formatAge,
-	"utc":     formatTime,
-	"rate":    formatRate,
-	"clock":   formatClock,
-	"classes": classCounts,
-	"causes":  causesFirst,
-	"uplot":   func() string { return uPlotVersion },
-	"lettered": func(label string, list []DeadLetter) deadLetterList {
-		return deadLetterList{label, list}
-	},
-	"labelled": func(label string, list []PartitionStatus) partitionList {
-		return partitionList{label, list}
-	},
+	"count":    formatCount,
+	"seconds":  formatSeconds,
+	"age":      formatAge,
+	"utc":      formatTime,
+	"rate":     formatRate,
+	"clock":    formatClock,
+	"classes":  classCounts,
+	"causes":   causesFirst,
+	"uplot":    func() string { return uPlotVersion },
+	"labelled": func(label string, list any) labelled { return labelled{label, list} },
 }).ParseFS(pageFiles, "page/status.html", "page/runbook.html"))
 
 // Page has the data that the status page shows in addition to the health.

@@ -32,18 +32,11 @@ type stateCount struct {
 
 func (c stateCount) Section() string { return stateSection(c.State) }
 
-// partitionList is the data of the template for a list of partitions. The field Label is the HTML
-// id of the list's heading.
-type partitionList struct {
-	Label      string
-	Partitions []PartitionStatus
-}
-
-// deadLetterList is the data of the template for a list of dead letters. The field Label is the
-// HTML id of the list's heading.
-type deadLetterList struct {
-	Label   string
-	Letters []DeadLetter
+// labelled is the data of the templates for a list of partitions or of dead letters. The field Label
+// is the HTML id of the list's heading.
+type labelled struct {
+	Label string
+	List  any
 }
 
 type classCount struct {
