@@ -30,7 +30,7 @@ func (c *Consumer) assigned(ctx context.Context, cl *kgo.Client, m map[string][]
 	c.shareMemoryAmong(len(c.workers) + len(partitions))
 	for _, p := range partitions {
 		c.committer.acceptMarks(p)
-		c.cfg.Observer.Assigned(c.cfg.Topic, p)
+		c.cfg.Observer.Assigned(p)
 		w := newWorker(ctx, c, p)
 		c.workers[p] = w
 		w.start()
@@ -111,7 +111,7 @@ func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 	defer c.mu.Unlock()
 	for _, p := range partitions {
 		delete(c.workers, p)
-		c.cfg.Observer.Revoked(c.cfg.Topic, p)
+		c.cfg.Observer.Revoked(p)
 		c.cfg.Health.OK(c.condition(p))
 		c.cfg.Health.OK(c.condition(p) + " leader")
 		c.cfg.Health.OK(c.condition(p) + logCondition)

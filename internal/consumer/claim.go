@@ -200,8 +200,8 @@ func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.queue.hold()
 	w.status.set(state, reason)
-	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false) // it waits for a person, after whatever failure
-	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
+	w.c.cfg.Observer.Retrying(w.partition, false) // it waits for a person, after whatever failure
+	w.c.cfg.Observer.Status(w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
 	if state == projection.StatePaused {
 		w.c.cfg.Health.OK(w.c.condition(w.partition))
 	} else {
@@ -220,7 +220,7 @@ func (w *worker) suspend(state projection.State, reason string) error {
 
 func (w *worker) markRunning() {
 	w.passed(notAnswered)
-	w.c.cfg.Observer.Status(w.c.cfg.Topic, w.partition, false, false)
+	w.c.cfg.Observer.Status(w.partition, false, false)
 	if w.halted != "" {
 		w.halted = ""
 		w.log.Info("partition goes on")

@@ -57,14 +57,14 @@ type Access interface {
 // Observer receives the counts and gauges of the consumer. Its methods must be cheap and safe for
 // concurrent use.
 type Observer interface {
-	Assigned(topic string, partition int32)
-	Revoked(topic string, partition int32)
+	Assigned(partition int32)
+	Revoked(partition int32)
 	// Flushed receives the result of a successful flush and the duration of the flush.
-	Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration)
+	Flushed(partition int32, f *projection.Flushed, took time.Duration)
 	Retry(dependency, reason string)
-	Retrying(topic string, partition int32, on bool)
-	Status(topic string, partition int32, breakerOpen, paused bool)
-	Lag(topic string, partition int32, records int64, seconds float64)
+	Retrying(partition int32, on bool)
+	Status(partition int32, breakerOpen, paused bool)
+	Lag(partition int32, records int64, seconds float64)
 }
 
 // Health receives the conditions that make the instance unready.

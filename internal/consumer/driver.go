@@ -121,7 +121,7 @@ func (w *worker) written(r *session.Report) {
 // counted reports the result of a successful flush to the metrics, the log and the trace.
 func (w *worker) counted(r *session.Report) {
 	f, topic := &r.Flushed, w.c.cfg.Topic
-	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
+	w.c.cfg.Observer.Flushed(w.partition, f, r.Took)
 	w.c.letters.add(f.DeadLetters)
 	for _, e := range f.Skipped {
 		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",

@@ -113,9 +113,9 @@ type observed struct {
 	log      bytes.Buffer
 }
 
-func (*observed) Status(string, int32, bool, bool)      {}
-func (o *observed) Retrying(_ string, _ int32, on bool) { o.retrying = on }
-func (o *observed) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Duration) {
+func (*observed) Status(int32, bool, bool)    {}
+func (o *observed) Retrying(_ int32, on bool) { o.retrying = on }
+func (o *observed) Flushed(_ int32, f *projection.Flushed, _ time.Duration) {
 	for _, outcome := range projection.Outcomes() {
 		o.consumed[outcome.String()] += f.Outcomes[outcome]
 	}

@@ -120,7 +120,7 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	}
 	s.obstacles[o] = reason
 	s.change(projection.StateRetrying, reason)
-	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, true)
+	w.c.cfg.Observer.Retrying(w.partition, true)
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
 
@@ -150,10 +150,10 @@ func (w *worker) passed(o obstacle) {
 	switch {
 	case o == notRead && s.state.Waiting(): // the decoder has ended because the partition was stopped or paused
 	case reason != "":
-		w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, true)
+		w.c.cfg.Observer.Retrying(w.partition, true)
 		s.change(projection.StateRetrying, reason)
 	default:
-		w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
+		w.c.cfg.Observer.Retrying(w.partition, false)
 		s.change(projection.StateFlowing, "")
 	}
 }

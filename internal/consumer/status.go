@@ -206,7 +206,7 @@ func (w *worker) claimed(pos projection.Position) {
 
 func (w *worker) reportLag() {
 	if records, age, known := w.lag(time.Now()); known {
-		w.c.cfg.Observer.Lag(w.c.cfg.Topic, w.partition, records, age.Seconds())
+		w.c.cfg.Observer.Lag(w.partition, records, age.Seconds())
 	}
 }
 

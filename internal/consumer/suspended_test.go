@@ -18,7 +18,7 @@ type shownRetrying struct {
 	on atomic.Bool
 }
 
-func (r *shownRetrying) Retrying(_ string, _ int32, on bool) { r.on.Store(on) }
+func (r *shownRetrying) Retrying(_ int32, on bool) { r.on.Store(on) }
 
 // unreadable is a worker whose decoder waits for the schema of the record at offset 0.
 type unreadable struct {

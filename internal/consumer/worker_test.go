@@ -128,20 +128,20 @@ func (s *script) Reset()                                                  { s.ca
 // quiet is an Observer and a Health that do nothing.
 type quiet struct{}
 
-func (quiet) Assigned(string, int32)                                    {}
-func (quiet) Revoked(string, int32)                                     {}
-func (quiet) Flushed(string, int32, *projection.Flushed, time.Duration) {}
-func (quiet) Retry(string, string)                                      {}
-func (quiet) Retrying(string, int32, bool)                              {}
-func (quiet) Status(string, int32, bool, bool)                          {}
-func (quiet) Lag(string, int32, int64, float64)                         {}
-func (quiet) Fail(string, string)                                       {}
-func (quiet) FailAfter(string, string, time.Duration)                   {}
-func (quiet) Warn(string, string)                                       {}
-func (quiet) OK(string)                                                 {}
-func (quiet) Started()                                                  {}
-func (quiet) Stopping()                                                 {}
-func (quiet) Beat()                                                     {}
+func (quiet) Assigned(int32)                                    {}
+func (quiet) Revoked(int32)                                     {}
+func (quiet) Flushed(int32, *projection.Flushed, time.Duration) {}
+func (quiet) Retry(string, string)                              {}
+func (quiet) Retrying(int32, bool)                              {}
+func (quiet) Status(int32, bool, bool)                          {}
+func (quiet) Lag(int32, int64, float64)                         {}
+func (quiet) Fail(string, string)                               {}
+func (quiet) FailAfter(string, string, time.Duration)           {}
+func (quiet) Warn(string, string)                               {}
+func (quiet) OK(string)                                         {}
+func (quiet) Started()                                          {}
+func (quiet) Stopping()                                         {}
+func (quiet) Beat()                                             {}
 
 // permitted is an Access with all permissions.
 type permitted struct{}

@@ -21,7 +21,7 @@ import (
 func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	reg := NewRegistry()
 	h := NewHealth()
-	NewMetrics(reg, "account_balance")
+	NewMetrics(reg, "account_balance", topic)
 	RegisterBuildInfo(reg, "v1", "")
 	RegisterHealth(reg, h)
 	r := get(t, newServer("", reg, h, Page{}, quiet()), "/metrics")
@@ -52,7 +52,7 @@ func countOf(lines []string, want string) int {
 
 func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "account_balance")
+	m := NewMetrics(reg, "account_balance", topic)
 	s := newServer("", reg, NewHealth(), Page{}, quiet())
 	parse := func() int {
 		parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -65,7 +65,7 @@ func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 	if n := parse(); n != 0 {
 		t.Errorf("%d series before an assignment", n)
 	}
-	m.Assigned(topic, 0)
+	m.Assigned(0)
 	if n := parse(); n != len(projection.Outcomes()) {
 		t.Errorf("%d series after an assignment", n)
 	}
@@ -73,7 +73,7 @@ func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 
 func TestMetricsFilterByName(t *testing.T) {
 	reg := NewRegistry()
-	NewMetrics(reg, "p")
+	NewMetrics(reg, "p", topic)
 	got := get(t, newServer("", reg, NewHealth(), Page{}, quiet()), "/metrics?name[]=projector_lag_records").body
 	if strings.Count(got, "# TYPE") != 1 || !strings.Contains(got, "# TYPE projector_lag_records gauge\n") {
 		t.Errorf("got %s", got)
@@ -82,7 +82,7 @@ func TestMetricsFilterByName(t *testing.T) {
 
 func TestProtobufScrapeIsLeftAlone(t *testing.T) {
 	reg := NewRegistry()
-	NewMetrics(reg, "p")
+	NewMetrics(reg, "p", topic)
 	r := get(t, newServer("", reg, NewHealth(), Page{}, quiet()), "/metrics",
 		"Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	decoder := expfmt.NewDecoder(strings.NewReader(r.body), expfmt.ResponseFormat(r.header))
@@ -107,7 +107,7 @@ func decodeAll(t *testing.T, decoder expfmt.Decoder) int {
 
 func TestOneBrokenCollectorDoesNotCostTheScrape(t *testing.T) {
 	reg := NewRegistry()
-	NewMetrics(reg, "p")
+	NewMetrics(reg, "p", topic)
 	broken := prometheus.NewDesc("broken", "Fails.", nil, nil)
 	reg.MustRegister(brokenCollector{broken})
 	r := get(t, newServer("", reg, NewHealth(), Page{}, quiet()), "/metrics")

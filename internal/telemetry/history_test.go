@@ -134,7 +134,7 @@ func TestLastDeadLettersKeepsTheLast(t *testing.T) {
 }
 
 func TestSnapshotReturnsTheReportedMetrics(t *testing.T) {
-	m := NewMetrics(NewRegistry(), "daily_turnover")
+	m := NewMetrics(NewRegistry(), "daily_turnover", topic)
 	if got := m.Snapshot(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (projection.OutcomeCounts{}) {
 		t.Errorf("before anything: %+v", got)
 	}

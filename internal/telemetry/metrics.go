@@ -30,8 +30,8 @@ type Metrics struct {
 	// These families have a label partition. Gauges exist from the assignment to the revocation,
 	// because after the revocation another instance has the right values. Counters are never removed,
 	// because a counter that disappears and comes back at 0 loses increments.
-	records       *prometheus.CounterVec // labels topic, partition and outcome
-	retrying      *prometheus.GaugeVec   // labels topic and partition, like the families below
+	records       *prometheus.CounterVec // labels partition and outcome
+	retrying      *prometheus.GaugeVec   // label partition, like the families below
 	breaker       *prometheus.GaugeVec
 	paused        *prometheus.GaugeVec
 	lagRecords    *prometheus.GaugeVec
@@ -41,10 +41,10 @@ type Metrics struct {
 
 	// The lock also prevents a late call from creating the gauge of a revoked partition again.
 	mu   sync.Mutex
-	byID map[partitionID]*partition
+	byID map[int32]*partition
 	all  projection.OutcomeCounts // counts over all partitions, for the status page
 
-	deadLetters  *prometheus.CounterVec // labels topic and class
+	deadLetters  *prometheus.CounterVec // label class
 	retries      *prometheus.CounterVec // labels dependency and reason
 	spans        *prometheus.CounterVec // label result
 	dlqRetention *prometheus.GaugeVec   // no labels
@@ -72,26 +72,27 @@ type Metrics struct {
 	inbox      atomic.Int64 // number of rows plus 1; 0 if they were not counted yet
 }
 
-// NewMetrics registers the families of Metrics with reg. The parameter name is the name of the
-// projection. NewMetrics panics if the families are already registered.
-func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
+// NewMetrics registers the families of Metrics with reg. The parameters name and topic are the names
+// of the projection and of its topic. NewMetrics panics if the families are already registered.
+func NewMetrics(reg prometheus.Registerer, name, topic string) *Metrics {
 	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
+	ofTopic := factory{reg: reg, labels: prometheus.Labels{"projection": name, "topic": topic}}
 	// The families of this factory have no label projection.
 	unlabelled := factory{reg: reg}
 	// The cache is in memory and cannot fail. The counter stays at 0, because dashboards ask for it.
 	f.counter("projector_dedup_errors_total", "Queries the recent-event cache could not answer; the event was processed in full.")
 	return &Metrics{
-		records:       f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
-		retrying:      f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
-		breaker:       f.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "topic", "partition"),
-		paused:        f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
-		lagRecords:    f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
-		lagSeconds:    f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
-		marginRecords: f.gaugeVec("projector_retention_margin_records", "Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.", "topic", "partition"),
-		marginSeconds: f.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest, 0 when it has; absent without one, or without a limit by time.", "topic", "partition"),
-		byID:          make(map[partitionID]*partition),
+		records:       ofTopic.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "partition", "outcome"),
+		retrying:      ofTopic.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "partition"),
+		breaker:       ofTopic.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "partition"),
+		paused:        ofTopic.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "partition"),
+		lagRecords:    ofTopic.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "partition"),
+		lagSeconds:    ofTopic.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "partition"),
+		marginRecords: ofTopic.gaugeVec("projector_retention_margin_records", "Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.", "partition"),
+		marginSeconds: ofTopic.gaugeVec("projector_retention_margin_seconds", "Time until retention takes the first unread record, at the earliest, 0 when it has; absent without one, or without a limit by time.", "partition"),
+		byID:          make(map[int32]*partition),
 
-		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
+		deadLetters:  ofTopic.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "class"),
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
 		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because there were too many.", "result"),
 		dlqRetention: f.gaugeVec("projector_dlq_retention_seconds", "How long the DLQ topic keeps a record; absent without a limit by time, and while there is no such topic."),
@@ -116,21 +117,21 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 	}
 }
 
-// Declare creates the dead letter counters of a topic at 0. Otherwise the first dead letter would
-// be a new series and not an increase.
-func (m *Metrics) Declare(topic string, classes []string) {
+// Declare creates the dead letter counters at 0. Otherwise the first dead letter would be a new
+// series and not an increase.
+func (m *Metrics) Declare(classes []string) {
 	for _, class := range classes {
-		m.deadLetters.WithLabelValues(topic, class)
+		m.deadLetters.WithLabelValues(class)
 	}
 }
 
 // Flushed counts the results of a flush of a partition. The parameter took is the duration of the
 // flush. Flushed may be called after Revoked, because a partition is still flushed when it is
 // revoked.
-func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration) {
-	m.consumed(partitionID{topic, partition}, &f.Outcomes)
+func (m *Metrics) Flushed(partition int32, f *projection.Flushed, took time.Duration) {
+	m.consumed(partition, &f.Outcomes)
 	for i := range f.DeadLetters {
-		m.deadLetters.WithLabelValues(topic, string(f.DeadLetters[i].Class)).Inc()
+		m.deadLetters.WithLabelValues(string(f.DeadLetters[i].Class)).Inc()
 	}
 	m.Healed(f.Healed)
 	add(m.parkOverflow, f.Overflows)

@@ -83,15 +83,15 @@ func labelNames(m *dto.Metric) []string {
 
 func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "account_balance")
+	m := NewMetrics(reg, "account_balance", topic)
 	RegisterBuildInfo(reg, "v1.2.3", "c851867")
 	RegisterHealth(reg, NewHealth())
-	m.Declare(topic, []string{"version_gap"})
+	m.Declare([]string{"version_gap"})
 	m.Retry("kafka", "timeout")
 	m.Spans("exported", 1)
-	m.Assigned(topic, 3)
-	m.Lag(topic, 3, 0, 0)
-	m.Margin(topic, 3, Margin{new(int64(1)), new(time.Second)})
+	m.Assigned(3)
+	m.Lag(3, 0, 0)
+	m.Margin(3, Margin{new(int64(1)), new(time.Second)})
 	m.DLQRetention(new(time.Second))
 
 	families := gather(t, reg)
@@ -163,9 +163,9 @@ func TestRuntimeAndProcessAreExposed(t *testing.T) {
 
 func TestNamesPassTheLinter(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "account_balance")
-	m.Assigned(topic, 0)
-	m.Lag(topic, 0, 1, 1)
+	m := NewMetrics(reg, "account_balance", topic)
+	m.Assigned(0)
+	m.Lag(0, 1, 1)
 	problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(gather(t, reg)))).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -179,10 +179,10 @@ func TestNamesPassTheLinter(t *testing.T) {
 
 func TestScalars(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "p")
+	m := NewMetrics(reg, "p", topic)
 	m.Parked(2, 7, 4096, 90*time.Second)
 	m.Healed(1)
-	m.Flushed(topic, 0, &projection.Flushed{
+	m.Flushed(0, &projection.Flushed{
 		Healed: 2, Overflows: 6, Skipped: make([]projection.SkippedEvent, 8),
 		DeadLetters: []projection.DeadLetter{{Class: event.VersionGap}, {Class: event.VersionGap}},
 	}, time.Second)
@@ -218,9 +218,9 @@ func TestScalars(t *testing.T) {
 
 func TestBatchFillsBothHistograms(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "p")
-	m.Flushed(topic, 0, &projection.Flushed{Records: 500}, 30*time.Millisecond)
-	m.Flushed(topic, 0, &projection.Flushed{Records: 1}, 2*time.Second)
+	m := NewMetrics(reg, "p", topic)
+	m.Flushed(0, &projection.Flushed{Records: 500}, 30*time.Millisecond)
+	m.Flushed(0, &projection.Flushed{Records: 1}, 2*time.Second)
 	families := gather(t, reg)
 	for name, sum := range map[string]float64{"projector_batch_duration_seconds": 2.03, "projector_batch_records": 501} {
 		h := families[name].GetMetric()[0].GetHistogram()
@@ -232,11 +232,11 @@ func TestBatchFillsBothHistograms(t *testing.T) {
 
 func TestNonsenseDoesNotPanicOrCount(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "p")
+	m := NewMetrics(reg, "p", topic)
 	consume(m, 0, projection.Applied, -1)
 	m.Healed(-1)
-	m.Assigned(topic, 0)
-	m.Lag(topic, 0, -5, -1)
+	m.Assigned(0)
+	m.Lag(0, -5, -1)
 	if got := valueOf(t, m.lagRecords); got != 0 {
 		t.Errorf("lag is %v, want 0", got)
 	}

@@ -9,11 +9,6 @@ import (
 	"projector/projection"
 )
 
-type partitionID struct {
-	topic     string
-	partition int32
-}
-
 // partition caches the counters of one partition. A lookup of a counter by its labels in each call
 // of Flushed would be slow.
 type partition struct {
@@ -25,45 +20,45 @@ type partition struct {
 // Assigned creates the counters of a partition at 0 for all outcomes. It also creates the gauges
 // for retrying, breaker and paused. The gauges for lag and margin are created when their values are
 // known.
-func (m *Metrics) Assigned(topic string, partition int32) {
+func (m *Metrics) Assigned(partition int32) {
 	m.mu.Lock()
-	m.get(partitionID{topic, partition}).assigned = true
+	m.get(partition).assigned = true
 	m.mu.Unlock()
-	m.Retrying(topic, partition, false)
-	m.Status(topic, partition, false, false)
+	m.Retrying(partition, false)
+	m.Status(partition, false, false)
 }
 
 // Revoked removes the partition's gauges but not its counters.
-func (m *Metrics) Revoked(topic string, partition int32) {
+func (m *Metrics) Revoked(partition int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p, known := m.byID[partitionID{topic, partition}]
+	p, known := m.byID[partition]
 	if !known {
 		return
 	}
 	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.breaker, m.paused, m.lagRecords, m.lagSeconds, m.marginRecords, m.marginSeconds} {
-		vec.DeleteLabelValues(topic, p.label)
+		vec.DeleteLabelValues(p.label)
 	}
 	p.assigned = false
 }
 
 // Retrying sets whether the partition waits after a failed attempt. It has no effect if the
 // partition is not assigned.
-func (m *Metrics) Retrying(topic string, partition int32, on bool) {
-	m.show(partitionID{topic, partition}, gauge{m.retrying, oneIf(on)})
+func (m *Metrics) Retrying(partition int32, on bool) {
+	m.show(partition, gauge{m.retrying, oneIf(on)})
 }
 
 // Status sets whether the partition is stopped because its breaker is open, or because a person has
 // paused it. It has no effect if the partition is not assigned.
-func (m *Metrics) Status(topic string, partition int32, breakerOpen, paused bool) {
-	m.show(partitionID{topic, partition}, gauge{m.breaker, oneIf(breakerOpen)}, gauge{m.paused, oneIf(paused)})
+func (m *Metrics) Status(partition int32, breakerOpen, paused bool) {
+	m.show(partition, gauge{m.breaker, oneIf(breakerOpen)}, gauge{m.paused, oneIf(paused)})
 }
 
 // Lag sets the lag of the partition, in records and in seconds. It has no effect if the partition
 // is not assigned.
-func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
+func (m *Metrics) Lag(partition int32, records int64, seconds float64) {
 	// The number may be negative, because the end may have been read before the position.
-	m.show(partitionID{topic, partition}, gauge{m.lagRecords, new(float64(max(records, 0)))}, gauge{m.lagSeconds, new(max(seconds, 0))})
+	m.show(partition, gauge{m.lagRecords, new(float64(max(records, 0)))}, gauge{m.lagSeconds, new(max(seconds, 0))})
 }
 
 // Margin has the distance between retention and the first unread record of a partition. A field is
@@ -75,12 +70,12 @@ type Margin struct {
 
 // Margin sets the distance between retention and the partition's first unread record. It has no
 // effect if the partition is not assigned.
-func (m *Metrics) Margin(topic string, partition int32, margin Margin) {
+func (m *Metrics) Margin(partition int32, margin Margin) {
 	var records *float64
 	if margin.Records != nil {
 		records = new(float64(*margin.Records))
 	}
-	m.show(partitionID{topic, partition}, gauge{m.marginRecords, records}, gauge{m.marginSeconds, seconds(margin.Left)})
+	m.show(partition, gauge{m.marginRecords, records}, gauge{m.marginSeconds, seconds(margin.Left)})
 }
 
 // gauge is a value for one series of a family.
@@ -98,7 +93,7 @@ func (g gauge) set(labels ...string) {
 }
 
 // show sets gauges of a partition if the partition is assigned.
-func (m *Metrics) show(id partitionID, gauges ...gauge) {
+func (m *Metrics) show(id int32, gauges ...gauge) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, known := m.byID[id]
@@ -106,11 +101,11 @@ func (m *Metrics) show(id partitionID, gauges ...gauge) {
 		return
 	}
 	for _, g := range gauges {
-		g.set(id.topic, p.label)
+		g.set(p.label)
 	}
 }
 
-func (m *Metrics) consumed(id partitionID, counts *projection.OutcomeCounts) {
+func (m *Metrics) consumed(id int32, counts *projection.OutcomeCounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.get(id)
@@ -136,16 +131,16 @@ func seconds(d *time.Duration) *float64 {
 
 // get returns the counters of a partition. The first call for a partition creates them at 0. The
 // caller holds mu.
-func (m *Metrics) get(id partitionID) *partition {
+func (m *Metrics) get(id int32) *partition {
 	if p, ok := m.byID[id]; ok {
 		return p
 	}
 	p := &partition{
-		label:    strconv.Itoa(int(id.partition)),
+		label:    strconv.Itoa(int(id)),
 		outcomes: make(map[projection.Outcome]prometheus.Counter, len(projection.Outcomes())),
 	}
 	for _, outcome := range projection.Outcomes() {
-		p.outcomes[outcome] = m.records.WithLabelValues(id.topic, p.label, outcome.String())
+		p.outcomes[outcome] = m.records.WithLabelValues(p.label, outcome.String())
 	}
 	m.byID[id] = p
 	return p

@@ -13,8 +13,8 @@ import (
 
 func TestAssignmentCreatesAllOutcomesAtZero(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "account_balance")
-	m.Assigned(topic, 3)
+	m := NewMetrics(reg, "account_balance", topic)
+	m.Assigned(3)
 	consume(m, 3, projection.Applied, 2)
 	consume(m, 3, projection.Applied, 5)
 	consume(m, 3, projection.DeadLettered, 1)
@@ -39,23 +39,23 @@ projector_paused{partition="3",projection="account_balance",topic="account-event
 
 func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "p")
+	m := NewMetrics(reg, "p", topic)
 	for _, partition := range []int32{0, 1} {
-		m.Assigned(topic, partition)
-		m.Retrying(topic, partition, true)
-		m.Status(topic, partition, true, true)
-		m.Lag(topic, partition, 12, 3.5)
-		m.Margin(topic, partition, Margin{new(int64(40)), new(time.Hour)})
+		m.Assigned(partition)
+		m.Retrying(partition, true)
+		m.Status(partition, true, true)
+		m.Lag(partition, 12, 3.5)
+		m.Margin(partition, Margin{new(int64(40)), new(time.Hour)})
 		consume(m, partition, projection.Ignored, 4)
 	}
-	m.Revoked(topic, 1)
+	m.Revoked(1)
 	// Late calls of a worker must not create the gauges again.
-	m.Lag(topic, 1, 99, 99)
-	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
-	m.Retrying(topic, 1, true)
-	m.Status(topic, 1, true, true)
+	m.Lag(1, 99, 99)
+	m.Margin(1, Margin{new(int64(1)), new(time.Second)})
+	m.Retrying(1, true)
+	m.Status(1, true, true)
 	consume(m, 1, projection.Ignored, 1)
-	m.Revoked(topic, 7) // this partition was never assigned
+	m.Revoked(7) // this partition was never assigned
 
 	const gauges = `
 # HELP projector_lag_records Records between the durable position and the end of the partition.
@@ -82,16 +82,16 @@ projector_paused{partition="0",projection="p",topic="account-events"} 1
 `
 	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retention_margin_records", "projector_retention_margin_seconds", "projector_retrying", "projector_breaker_open", "projector_paused"}
 	expect(t, reg, gauges, names...)
-	if got := valueOf(t, m.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 5 {
+	if got := valueOf(t, m.records.WithLabelValues("1", projection.Ignored.String())); got != 5 {
 		t.Errorf("the counter of a revoked partition is %v, want 5", got)
 	}
 
-	m.Assigned(topic, 1)
+	m.Assigned(1)
 	consume(m, 1, projection.Ignored, 1)
-	if got := valueOf(t, m.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 6 {
+	if got := valueOf(t, m.records.WithLabelValues("1", projection.Ignored.String())); got != 6 {
 		t.Errorf("the counter after reassignment is %v, want 6", got)
 	}
-	if got := valueOf(t, m.retrying.WithLabelValues(topic, "1")); got != 0 {
+	if got := valueOf(t, m.retrying.WithLabelValues("1")); got != 0 {
 		t.Errorf("retrying after reassignment is %v, want 0", got)
 	}
 }
@@ -100,7 +100,7 @@ projector_paused{partition="0",projection="p",topic="account-events"} 1
 func consume(m *Metrics, partition int32, outcome projection.Outcome, n int) {
 	f := projection.Flushed{Records: n}
 	f.Outcomes[outcome] = n
-	m.Flushed(topic, partition, &f, 0)
+	m.Flushed(partition, &f, 0)
 }
 
 // expect compares the named families, in this order, with the result of a scrape.
@@ -122,16 +122,16 @@ func expect(t *testing.T, reg *Registry, want string, names ...string) {
 
 func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "p")
+	m := NewMetrics(reg, "p", topic)
 	var wg sync.WaitGroup
 	for partition := range int32(4) {
 		wg.Go(func() {
 			for range 200 {
-				m.Assigned(topic, partition)
+				m.Assigned(partition)
 				consume(m, partition, projection.Applied, 1)
-				m.Lag(topic, partition, 1, 1)
-				m.Retrying(topic, partition, true)
-				m.Revoked(topic, partition)
+				m.Lag(partition, 1, 1)
+				m.Retrying(partition, true)
+				m.Revoked(partition)
 			}
 		})
 	}
@@ -143,14 +143,14 @@ func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if got := valueOf(t, m.records.WithLabelValues(topic, "2", projection.Applied.String())); got != 200 {
+	if got := valueOf(t, m.records.WithLabelValues("2", projection.Applied.String())); got != 200 {
 		t.Errorf("applied is %v, want 200", got)
 	}
 }
 
 func BenchmarkFlushed(b *testing.B) {
-	m := NewMetrics(NewRegistry(), "p")
-	m.Assigned(topic, 3)
+	m := NewMetrics(NewRegistry(), "p", topic)
+	m.Assigned(3)
 	b.ReportAllocs()
 	for b.Loop() {
 		consume(m, 3, projection.Applied, 100)
@@ -161,18 +161,18 @@ func BenchmarkFlushed(b *testing.B) {
 // or without an unread record. A sample of 0 would raise an alert.
 func TestUnknownRetentionHasNoSample(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, "p")
-	m.Assigned(topic, 0)
+	m := NewMetrics(reg, "p", topic)
+	m.Assigned(0)
 	names := []string{"projector_retention_margin_records", "projector_retention_margin_seconds", "projector_dlq_retention_seconds"}
 	expect(t, reg, "", names...)
-	m.Margin(topic, 0, Margin{new(int64(0)), new(time.Minute)})
+	m.Margin(0, Margin{new(int64(0)), new(time.Minute)})
 	m.DLQRetention(new(time.Hour))
 	expect(t, reg, `
 # HELP projector_dlq_retention_seconds How long the DLQ topic keeps a record; absent without a limit by time, and while there is no such topic.
 # TYPE projector_dlq_retention_seconds gauge
 projector_dlq_retention_seconds{projection="p"} 3600
 `, "projector_dlq_retention_seconds")
-	m.Margin(topic, 0, Margin{})
+	m.Margin(0, Margin{})
 	m.DLQRetention(nil)
 	expect(t, reg, "", names...)
 }

@@ -32,13 +32,13 @@ func TestRegistryRemembersVectorsWithNameHelpAndType(t *testing.T) {
 
 func TestRegisteringTwiceIsAnError(t *testing.T) {
 	reg := NewRegistry()
-	NewMetrics(reg, "p")
+	NewMetrics(reg, "p", topic)
 	defer func() {
 		if recover() == nil {
 			t.Error("no panic")
 		}
 	}()
-	NewMetrics(reg, "p")
+	NewMetrics(reg, "p", topic)
 }
 
 func TestPoolIsExposedBeforeItHasConnected(t *testing.T) {

@@ -141,7 +141,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildIn
 		cmd: c, kind: kind, own: own, mapping: reads, formats: formats,
 		log: log, built: built, registry: registry, owner: owner(),
 		health:          telemetry.NewHealth(),
-		metrics:         telemetry.NewMetrics(registry, c.Projection),
+		metrics:         telemetry.NewMetrics(registry, c.Projection, c.Topic),
 		lastDeadLetters: telemetry.NewLastDeadLetters(),
 		retry:           retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
 	}

@@ -98,7 +98,7 @@ func (r *retention) measureAll(ctx context.Context) {
 	all := margins{}
 	for i := range partitions {
 		p := &partitions[i]
-		r.p.metrics.Margin(r.p.cmd.Topic, p.Partition, found[i])
+		r.p.metrics.Margin(p.Partition, found[i])
 		if p.Claimed { // others are measured at once after the claim
 			all[p.Partition] = found[i]
 		}

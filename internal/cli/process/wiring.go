@@ -46,7 +46,7 @@ func (p *Process) register() {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
 	telemetry.RegisterPool(p.registry, p.pool)
-	p.metrics.Declare(p.cmd.Topic, flags.Texts(event.Classes()))
+	p.metrics.Declare(flags.Texts(event.Classes()))
 }
 
 func (p *Process) consuming(ctx context.Context, client []kgo.Opt, traced traced) (*consumer.Consumer, error) {
