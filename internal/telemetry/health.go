@@ -20,8 +20,7 @@ const stallAfter = 2 * time.Minute
 //
 //	starting ──Started──▶ ready ◀──Fail / OK──▶ unready ──Stopping──▶ stopping
 type Health struct {
-	clock func() time.Time
-	born  time.Time
+	born time.Time
 
 	// beat is the time of the last heartbeat in nanoseconds since born, plus one. It is 0 before
 	// the first heartbeat. Until then the watchdog is not armed, because an instance that waits for
@@ -57,11 +56,9 @@ type Reason struct {
 }
 
 // NewHealth returns a Health that is unready with the reason "starting".
-func NewHealth() *Health { return healthBy(time.Now) }
-
-func healthBy(clock func() time.Time) *Health {
-	now := clock()
-	return &Health{clock: clock, born: now, since: now, conditions: map[string]condition{}, warnings: map[string]Reason{}}
+func NewHealth() *Health {
+	now := time.Now()
+	return &Health{born: now, since: now, conditions: map[string]condition{}, warnings: map[string]Reason{}}
 }
 
 // Started ends the phase of starting. After this call and before Stopping, only the conditions
@@ -78,7 +75,7 @@ func (h *Health) Stopping() {
 
 // enter moves to a later phase, and never back to an earlier one.
 func (h *Health) enter(p phase) {
-	now := h.clock()
+	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p > h.phase {
@@ -93,7 +90,7 @@ func (h *Health) Fail(name, reason string) { h.FailAfter(name, reason, 0) }
 // FailAfter is like Fail, for a condition that may end by itself. The condition counts only if it
 // still exists after the grace period.
 func (h *Health) FailAfter(name, reason string, grace time.Duration) {
-	now := h.clock()
+	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c, exists := h.conditions[name]
@@ -111,7 +108,7 @@ func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 // lasts until OK is called with the same name. A repeated Warn replaces the reason but does not
 // change the time of the first Warn.
 func (h *Health) Warn(name, reason string) {
-	now := h.clock()
+	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w, exists := h.warnings[name]
@@ -142,7 +139,7 @@ func byCondition(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition)
 
 // Ready reports whether the instance is ready. If not, it returns the reasons, sorted by condition.
 func (h *Health) Ready() (bool, []Reason) {
-	now := h.clock()
+	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var reasons []Reason
@@ -165,7 +162,7 @@ func (h *Health) Ready() (bool, []Reason) {
 // Beat notes a heartbeat. The poll loop calls it in each iteration. The first call arms the
 // watchdog.
 func (h *Health) Beat() {
-	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
+	h.beat.Store(int64(time.Since(h.born)) + 1)
 }
 
 // Alive returns false if there was no heartbeat for longer than stallAfter. In that case a restart
@@ -179,7 +176,7 @@ func (h *Health) Alive() (alive bool, silence time.Duration) {
 	if last == 0 || !armed {
 		return true, 0
 	}
-	silence = h.clock().Sub(h.born) - time.Duration(last-1)
+	silence = time.Since(h.born) - time.Duration(last-1)
 	return silence <= stallAfter, silence
 }
 

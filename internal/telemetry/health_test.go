@@ -5,34 +5,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// fakeClock is a clock that only the test moves.
-type fakeClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newFakeClock() *fakeClock {
-	return &fakeClock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-}
-
-func (c *fakeClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *fakeClock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-func newTestHealth() (*Health, *fakeClock) {
-	clock := newFakeClock()
-	return healthBy(clock.Now), clock
+// inBubble runs a subtest with a clock that moves only when all goroutines wait.
+func inBubble(t *testing.T, name string, fn func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, fn) })
 }
 
 func reasons(h *Health) []string {
@@ -48,62 +28,62 @@ func TestReadiness(t *testing.T) {
 	partition := "partition " + topic + "/3"
 	cases := []struct {
 		name string
-		do   func(h *Health, clock *fakeClock)
+		do   func(h *Health)
 		want []string
 	}{
-		{"at start", func(*Health, *fakeClock) {}, []string{"projector: starting"}},
-		{"started", func(h *Health, _ *fakeClock) { h.Started() }, nil},
-		{"a start that waits says for what", func(h *Health, _ *fakeClock) {
+		{"at start", func(*Health) {}, []string{"projector: starting"}},
+		{"started", func(h *Health) { h.Started() }, nil},
+		{"a start that waits says for what", func(h *Health) {
 			h.Fail("database", "refused")
 		}, []string{"database: refused", "projector: starting"}},
-		{"sorted by condition", func(h *Health, _ *fakeClock) {
+		{"sorted by condition", func(h *Health) {
 			h.Started()
 			h.Fail(partition, "overtaken by retention")
 			h.Fail("broker", "gone")
 		}, []string{"broker: gone", "partition account-events/3: overtaken by retention"}},
-		{"the last reason counts", func(h *Health, _ *fakeClock) {
+		{"the last reason counts", func(h *Health) {
 			h.Started()
 			h.Fail("database", "gone")
 			h.Fail("database", "no grant\n on\ttable ")
 		}, []string{"database: no grant on table"}},
-		{"OK ends it", func(h *Health, _ *fakeClock) {
+		{"OK ends it", func(h *Health) {
 			h.Started()
 			h.Fail("database", "gone")
 			h.OK("database")
 			h.OK("never failed")
 		}, nil},
-		{"within the grace period", func(h *Health, clock *fakeClock) {
+		{"within the grace period", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
-			clock.Advance(9 * time.Second)
+			time.Sleep(9 * time.Second)
 		}, nil},
-		{"after the grace period, without another call", func(h *Health, clock *fakeClock) {
+		{"after the grace period, without another call", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
-			clock.Advance(10 * time.Second)
+			time.Sleep(10 * time.Second)
 		}, []string{"partition account-events/3: retrying"}},
-		{"repeating does not prolong the grace period", func(h *Health, clock *fakeClock) {
+		{"repeating does not prolong the grace period", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
-			clock.Advance(6 * time.Second)
+			time.Sleep(6 * time.Second)
 			h.FailAfter(partition, "still retrying", 10*time.Second)
-			clock.Advance(4 * time.Second)
+			time.Sleep(4 * time.Second)
 		}, []string{"partition account-events/3: still retrying"}},
-		{"Fail overrides a grace period", func(h *Health, _ *fakeClock) {
+		{"Fail overrides a grace period", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
 			h.Fail(partition, "stopped")
 		}, []string{"partition account-events/3: stopped"}},
-		{"stopping is for good", func(h *Health, _ *fakeClock) {
+		{"stopping is for good", func(h *Health) {
 			h.Started()
 			h.Stopping()
 			h.Started()
 		}, []string{"projector: stopping"}},
 	}
 	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			h, clock := newTestHealth()
-			tc.do(h, clock)
+		inBubble(t, tc.name, func(t *testing.T) {
+			h := NewHealth()
+			tc.do(h)
 			if got := reasons(h); !slices.Equal(got, tc.want) {
 				t.Errorf("reasons %q, want %q", got, tc.want)
 			}
@@ -115,40 +95,42 @@ func TestReadiness(t *testing.T) {
 }
 
 func TestReasonKeepsTheTimeOfTheFirstFailure(t *testing.T) {
-	h, clock := newTestHealth()
-	h.Started()
-	first := clock.Now()
-	h.Fail("database", "gone")
-	clock.Advance(time.Minute)
-	h.Fail("database", "still gone")
-	_, rs := h.Ready()
-	if len(rs) != 1 || !rs[0].Since.Equal(first) {
-		t.Errorf("reasons %+v, want one since %v", rs, first)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth()
+		h.Started()
+		first := time.Now()
+		h.Fail("database", "gone")
+		time.Sleep(time.Minute)
+		h.Fail("database", "still gone")
+		_, rs := h.Ready()
+		if len(rs) != 1 || !rs[0].Since.Equal(first) {
+			t.Errorf("reasons %+v, want one since %v", rs, first)
+		}
+	})
 }
 
 func TestLiveness(t *testing.T) {
 	cases := []struct {
 		name  string
-		do    func(h *Health, clock *fakeClock)
+		do    func(h *Health)
 		alive bool
 	}{
-		{"a long start is no reason to restart", func(_ *Health, c *fakeClock) { c.Advance(time.Hour) }, true},
-		{"nor is a failed condition", func(h *Health, _ *fakeClock) { h.Beat(); h.Fail("database", "gone") }, true},
-		{"beating", func(h *Health, c *fakeClock) {
+		{"a long start is no reason to restart", func(*Health) { time.Sleep(time.Hour) }, true},
+		{"nor is a failed condition", func(h *Health) { h.Beat(); h.Fail("database", "gone") }, true},
+		{"beating", func(h *Health) {
 			for range 10 {
 				h.Beat()
-				c.Advance(stallAfter)
+				time.Sleep(stallAfter)
 			}
 		}, true},
-		{"stalled", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(stallAfter + time.Second) }, false},
-		{"moving again", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(time.Hour); h.Beat() }, true},
-		{"stopping", func(h *Health, c *fakeClock) { h.Beat(); h.Stopping(); c.Advance(time.Hour) }, true},
+		{"stalled", func(h *Health) { h.Beat(); time.Sleep(stallAfter + time.Second) }, false},
+		{"moving again", func(h *Health) { h.Beat(); time.Sleep(time.Hour); h.Beat() }, true},
+		{"stopping", func(h *Health) { h.Beat(); h.Stopping(); time.Sleep(time.Hour) }, true},
 	}
 	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			h, clock := newTestHealth()
-			tc.do(h, clock)
+		inBubble(t, tc.name, func(t *testing.T) {
+			h := NewHealth()
+			tc.do(h)
 			if alive, silence := h.Alive(); alive != tc.alive {
 				t.Errorf("alive %v after %v of silence, want %v", alive, silence, tc.alive)
 			}
@@ -157,7 +139,7 @@ func TestLiveness(t *testing.T) {
 }
 
 func TestHealthIsSafeForConcurrentUse(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	var wg sync.WaitGroup
 	for partition := range int32(4) {
 		wg.Go(func() {

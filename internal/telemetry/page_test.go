@@ -30,7 +30,7 @@ func exampleStatus() Status {
 }
 
 func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	h.Started()
 	h.Fail("database", "<script>alert(1)</script>")
 	letters := NewLastDeadLetters()
@@ -84,7 +84,7 @@ func TestStatusPageShowsBreakerAndPauses(t *testing.T) {
 }
 
 func TestStatusPageWithoutAnythingKnown(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	h.Started()
 	contains(t, text(get(t, newTestServer(h, nil), "/").body),
 		" Ready ", "No partition is assigned to this instance.", "None assigned.", "not measured yet", "Last progress none yet",
@@ -158,7 +158,7 @@ func TestStatusPageOfManyPartitions(t *testing.T) {
 // TestStatusPageNeedsNobodyElse shows that the status page works without internet access and under
 // its own content security policy.
 func TestStatusPageNeedsNobodyElse(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	s := newTestServer(h, exampleStatus)
 	r := get(t, s, "/")
 	if csp := r.header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "script-src 'self';") || !strings.Contains(csp, "style-src 'self';") || !strings.Contains(csp, "frame-ancestors 'none'") {
@@ -240,7 +240,7 @@ func namesOf(doc map[string]any, at string) string {
 }
 
 func TestStatusJSONWithoutPartitionsIsAnEmptyList(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	got := get(t, newTestServer(h, nil), "/status.json").body
 	contains(t, got, `"partitions": []`, `"parked": null`, `"recent": []`, `"by_class": {}`, `"records_per_second": null`, `"lag_records": null`)
 }

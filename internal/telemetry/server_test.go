@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -42,38 +43,40 @@ func newTestServer(h *Health, status StatusFunc) *Server {
 }
 
 func TestReadyz(t *testing.T) {
-	h, clock := newTestHealth()
-	s := newTestServer(h, nil)
-	r := get(t, s, "/readyz")
-	if got := r.body; r.code != http.StatusServiceUnavailable || got != "projector: starting (since 2026-01-01T00:00:00Z)\n" {
-		t.Errorf("%d %q", r.code, got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth()
+		s := newTestServer(h, nil)
+		r := get(t, s, "/readyz")
+		if got := r.body; r.code != http.StatusServiceUnavailable || got != "projector: starting (since 2000-01-01T00:00:00Z)\n" {
+			t.Errorf("%d %q", r.code, got)
+		}
 
-	h.Started()
-	r = get(t, s, "/readyz")
-	if got := r.body; r.code != http.StatusOK || got != "ready\n" {
-		t.Errorf("%d %q", r.code, got)
-	}
+		h.Started()
+		r = get(t, s, "/readyz")
+		if got := r.body; r.code != http.StatusOK || got != "ready\n" {
+			t.Errorf("%d %q", r.code, got)
+		}
 
-	h.Warn("grants", "one is missing")
-	r = get(t, s, "/readyz")
-	if got := r.body; r.code != http.StatusOK || got != "ready\nwarning: grants: one is missing (since 2026-01-01T00:00:00Z)\n" {
-		t.Errorf("%d %q", r.code, got)
-	}
-	h.OK("grants")
+		h.Warn("grants", "one is missing")
+		r = get(t, s, "/readyz")
+		if got := r.body; r.code != http.StatusOK || got != "ready\nwarning: grants: one is missing (since 2000-01-01T00:00:00Z)\n" {
+			t.Errorf("%d %q", r.code, got)
+		}
+		h.OK("grants")
 
-	clock.Advance(time.Second)
-	h.Fail("database", "connection refused")
-	h.Fail("broker", "no answer")
-	r = get(t, s, "/readyz")
-	const want = "broker: no answer (since 2026-01-01T00:00:01Z)\ndatabase: connection refused (since 2026-01-01T00:00:01Z)\n"
-	if got := r.body; r.code != http.StatusServiceUnavailable || got != want {
-		t.Errorf("%d %q", r.code, got)
-	}
+		time.Sleep(time.Second)
+		h.Fail("database", "connection refused")
+		h.Fail("broker", "no answer")
+		r = get(t, s, "/readyz")
+		const want = "broker: no answer (since 2000-01-01T00:00:01Z)\ndatabase: connection refused (since 2000-01-01T00:00:01Z)\n"
+		if got := r.body; r.code != http.StatusServiceUnavailable || got != want {
+			t.Errorf("%d %q", r.code, got)
+		}
+	})
 }
 
 func TestReadyzAsJSON(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	h.Started()
 	s := newTestServer(h, nil)
 	for _, r := range []answer{get(t, s, "/readyz?format=json"), get(t, s, "/readyz", "Accept", "application/json")} {
@@ -93,22 +96,24 @@ func TestReadyzAsJSON(t *testing.T) {
 }
 
 func TestLivez(t *testing.T) {
-	h, clock := newTestHealth()
-	s := newTestServer(h, nil)
-	h.Beat()
-	h.Fail("database", "gone")
-	if r := get(t, s, "/livez"); r.code != http.StatusOK {
-		t.Errorf("status %d during an outage of the database", r.code)
-	}
-	clock.Advance(3 * time.Minute)
-	r := get(t, s, "/livez")
-	if got := r.body; r.code != http.StatusServiceUnavailable || got != "the poll loop has not moved for 3m0s\n" {
-		t.Errorf("%d %q", r.code, got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth()
+		s := newTestServer(h, nil)
+		h.Beat()
+		h.Fail("database", "gone")
+		if r := get(t, s, "/livez"); r.code != http.StatusOK {
+			t.Errorf("status %d during an outage of the database", r.code)
+		}
+		time.Sleep(3 * time.Minute)
+		r := get(t, s, "/livez")
+		if got := r.body; r.code != http.StatusServiceUnavailable || got != "the poll loop has not moved for 3m0s\n" {
+			t.Errorf("%d %q", r.code, got)
+		}
+	})
 }
 
 func TestOnlyReading(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	h.Started()
 	s := newTestServer(h, nil)
 	for _, path := range []string{"/", "/livez", "/readyz", "/metrics", "/status.json", "/history.json", "/style.css", "/status.js", "/icon.svg"} {
@@ -127,7 +132,7 @@ func TestOnlyReading(t *testing.T) {
 }
 
 func TestServerOverTheNetwork(t *testing.T) {
-	h, _ := newTestHealth()
+	h := NewHealth()
 	s := newTestServer(h, nil)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -176,7 +181,7 @@ func fetch(t *testing.T, url string) int {
 
 func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	h, _ := newTestHealth()
+	h := NewHealth()
 	s := newTestServer(h, func() Status {
 		close(entered)
 		<-release
