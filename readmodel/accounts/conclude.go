@@ -132,7 +132,8 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	case first != nil || isNext:
 		return
 	}
-	if isGap := version == a.version+1; (q.parked >= f.opts.ParkLimit || !f.fits(q, size)) && !isGap { // the event that causes the gap is always stored
+	isGap := version == a.version+1 // the event that causes the gap is always stored
+	if (q.parked >= f.opts.ParkLimit || !f.fits(q, size)) && !isGap || f.besideBeyond(a, q, version, class) {
 		q.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
@@ -150,6 +151,15 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	q.bytes += size
 	q.pending[version] = parked()
 	f.touch(a)
+}
+
+// besideBeyond reports whether an event that cannot be applied has the version of an event beyond the
+// limit since the last flush. If it were parked, the other event would not be stored, and could not take
+// its place.
+func (f *Fold) besideBeyond(a *account, q *queue, version int64, class event.Class) bool {
+	return class != event.VersionGap && q.overflowed && slices.ContainsFunc(f.changes.Overflows, func(o Overflow) bool {
+		return o.Version == version && o.AccountID == f.idOf(a)
+	})
 }
 
 // givesWay reports whether a new event replaces the parked event of the same version. This is the

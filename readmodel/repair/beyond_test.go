@@ -413,3 +413,33 @@ func TestAnEventBeyondTheLimitThatWasAppliedDoesNotWait(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestABrokenEventDoesNotKeepAnEventBeyondTheLimitFromItsTurn has two events of a version. The first is
+// beyond the park limit. The second cannot be applied, and comes when it is the account's next one, in
+// the same flush or later. The first is read again and applied.
+func TestABrokenEventDoesNotKeepAnEventBeyondTheLimitFromItsTurn(t *testing.T) {
+	for _, sameFlush := range []bool{true, false} {
+		pool, w := startAtTheLimit(t)
+		records := w.Records(credit("a", 4, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("a", 4, "1", "EUR"))
+		records[2].Decoded.Event.ID, records[2].Decoded.Fault = "broken", &event.Fault{Class: event.InvalidAmount}
+		for i := range records {
+			if _, err := w.Fold(t.Context(), records[i:i+1], 1000); err != nil {
+				t.Fatal(err)
+			}
+			if !sameFlush {
+				w.MustFlush()
+			}
+		}
+		w.MustFlush()
+		due := dueOf(t, pool)
+		if len(due) != 1 || due[0].Version != 3 {
+			t.Fatalf("due %+v", due)
+		}
+		read := &repair.ReadAgain{Of: due[0], Until: w.Next, HighestAt: 2, First: []*projection.Parked{{Record: records[0].Record, Decoded: records[0].Decoded, Class: event.VersionGap, Expected: 4}}}
+		if err := newRepair(t, pool, 0).ParkBeyond(t.Context(), read, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
+			t.Fatal(err)
+		}
+		heal(t, w)
+		same(t, "the account", current(t, pool, "a"), "EUR 4.00 4 open a-4 false -")
+	}
+}
