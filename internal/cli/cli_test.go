@@ -144,7 +144,7 @@ func TestATypedFlagTakesPrecedence(t *testing.T) {
 			}
 			errOut.Reset()
 			status = execute(t.Context(), args, &out, &errOut)
-			if status != exit.Usage || strings.Contains(errOut.String(), "--sasl-mechanism") {
+			if status != exit.Usage || strings.Contains(errOut.String(), "--sasl-mechanism") || !strings.Contains(errOut.String(), name) {
 				t.Errorf("without the flag: exit status %d:\n%s", status, errOut.String())
 			}
 		})

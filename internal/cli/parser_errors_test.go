@@ -45,6 +45,27 @@ func TestAMisplacedSecretIsNotShown(t *testing.T) {
 	}
 }
 
+// TestAWrongVariable expects the same advice as for the typed flag, and the name of the variable.
+func TestAWrongVariable(t *testing.T) {
+	for variable, want := range map[string]string{
+		"RETRY_MAX":        `projector: --retry-max: must be a duration, such as 30s or 24h, not "7d" (from RETRY_MAX)`,
+		"PARK_LIMIT":       `projector: --park-limit: must be a whole number, such as 17, not "7d" (from PARK_LIMIT)`,
+		"PROJECTOR_OUTPUT": `projector: --output (PROJECTOR_OUTPUT): must be text or json, not "7d"`,
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, "7d")
+			command := "run"
+			if variable == "PROJECTOR_OUTPUT" {
+				command = "lag"
+			}
+			var out, stderr bytes.Buffer
+			if status := cli.Main(t.Context(), []string{command}, &out, &stderr, flags.BuildInfo{}); status != 2 || stderr.String() != want+"\n" {
+				t.Errorf("status %d: %s", status, stderr.String())
+			}
+		})
+	}
+}
+
 // TestANegativeNumberIsNotProposed shows that a negative number after a space is refused like one
 // after an equals sign. The parser takes it for a short flag, and would propose a value that no flag
 // accepts. A text may begin with a dash.
