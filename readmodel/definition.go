@@ -82,7 +82,7 @@ type RunConfig struct {
 	ParkBytes      int64 // the most bytes of an account's parked events; 0 means no limit
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // how much memory a partition may use between flushes; it changes with the number of partitions
-	Busy           func() int // how many partitions have few records that should be durable soon; may be nil
+	Busy           func() int // number of partitions with only few records that should be durable soon; may be nil
 	IndexBytes     int        // memory limit of a version index; 0 means no index
 	InboxRetention time.Duration
 	// Changed is called after the commit of a flush, with the accounts that were written or have

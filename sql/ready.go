@@ -60,7 +60,7 @@ var needs = map[string][][]need{
 	"turnover_ready": {{{"daily_turnover", "SELECT INSERT UPDATE", "day, currency, credited, debited, events"}}, inboxes, everyProjection},
 }
 
-// readyQueries returns the values that make the queries of needs from ready.sql, by name.
+// readyQueries returns the values that are filled into ready.sql for each query of needs.
 func readyQueries() map[string]Values {
 	queries := make(map[string]Values, len(needs))
 	for name, lists := range needs {

@@ -45,8 +45,7 @@ func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, e
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }
 
-// partitionInfoSince is like partitionInfo, but the request was sent at the time in the parameter
-// since, or later.
+// partitionInfoSince is like partitionInfo, but the answer is not older than the time since.
 func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()

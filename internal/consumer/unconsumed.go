@@ -20,8 +20,9 @@ const (
 	// unconsumedAfter is how long a position with unread records must stay the same before this is
 	// reported.
 	unconsumedAfter = 5 * time.Minute
-	// unconsumedGap is the longest time between two successful comparisons that counts. After a longer
-	// outage the owner needs a moment, too.
+	// unconsumedGap is the longest time between two successful comparisons that counts towards
+	// unconsumedAfter. After a longer outage of Kafka or PostgreSQL, the owner also needs time to go
+	// on.
 	unconsumedGap = 3 * unconsumedEvery
 	// unconsumedCondition is the name of the warning about such a partition.
 	unconsumedCondition = "partitions"

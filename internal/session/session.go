@@ -89,7 +89,7 @@ type Session struct {
 
 	size     pace.Size     // largest number of events in the next flush
 	failedTo int64         // highest end of the failed flushes; 0 if none has failed
-	healing  bool          // a failed flush had only parked events, so it moves no position
+	healing  bool          // a failed flush would have moved no position, because it had only parked events
 	failures int           // flushes that failed since the last success, without those with refused rows
 	unknown  *unknownWrite // the last write if it is not known whether it was committed
 

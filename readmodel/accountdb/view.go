@@ -28,7 +28,7 @@ type AccountView struct {
 
 // BalanceView is a row of account_balance.
 type BalanceView struct {
-	Currency    string // empty if it is not fixed yet
+	Currency    string // empty before the first event that has one
 	Balance     string // decimal, with the currency's number of decimals
 	Version     int64
 	Status      string

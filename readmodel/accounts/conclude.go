@@ -39,10 +39,9 @@ func (f *Fold) refusal(ref eventRef) string {
 	return reason
 }
 
-// forgetRefused removes from f.refused the events whose dead letters are durable. PostgreSQL had
-// refused these events. If entries of the last record are not processed yet, the refused events of
-// this record stay in f.refused. The position is before this record, so the record may be read
-// again.
+// forgetRefused removes from f.refused the events whose dead letters are durable. If entries of the
+// last record are not processed yet, the refused events of this record stay. The position is before
+// this record, so the record may be read again.
 func (f *Fold) forgetRefused() {
 	f.refusedDecided = slices.DeleteFunc(f.refusedDecided, func(ref eventRef) bool {
 		if f.partly != (projection.RecordRef{}) && ref.record == f.partly {
@@ -138,7 +137,8 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
 			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1, Place: rec.Ref()})
-		// It may replace an event that is parked already. Usually there is none, so its bytes do not count.
+		// The database may have a parked event of this version, and this event may replace it. That is
+		// rare, so q.bytes does not count this event.
 		if a.hasParked && class == event.VersionGap {
 			f.replace(a, q, parked())
 		}

@@ -10,7 +10,7 @@ import (
 type Newcomers struct {
 	copies   bool
 	trusted  bool
-	distrust int // number of writes until entries may be assumed to be new again
+	distrust int // number of writes that still have to use INSERT
 }
 
 // NewcomersTo returns the Newcomers of a partition. A repair has no consumer group and never uses

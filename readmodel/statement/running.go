@@ -29,8 +29,8 @@ type Running struct {
 	Other int64
 }
 
-// NewRunning starts the sum of an account after a version. The slice skipped is sorted and must not
-// be changed by the caller.
+// NewRunning returns a sum of 0. The events to add begin after the given version. The slice skipped
+// is sorted, and the caller must not change it.
 func NewRunning(after int64, skipped []int64) *Running {
 	return &Running{Skipped: skipped, through: after}
 }

@@ -169,7 +169,7 @@ func (f *FileFlags) CustomTypes() ([]string, error) {
 }
 
 // CheckFile returns an error if another version of the file has written the rows of the projection.
-// In this case, no event may be applied with this version.
+// The command must then apply no event.
 func (f *FileFlags) CheckFile(ctx context.Context, db readmodel.Querier) error {
 	p, err := f.CustomProjection()
 	if p == nil {
