@@ -132,7 +132,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		return
 	}
 	isGap := version == a.version+1 // the event that causes the gap is always stored
-	if (q.parked >= f.opts.ParkLimit || !f.fits(q, size)) && !isGap || f.besideBeyond(a, q, version, class) {
+	if (q.parked >= f.opts.ParkLimit || !f.fits(q, size)) && !isGap || f.hasVersionBeyond(a, q, version, class) {
 		q.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
@@ -153,10 +153,10 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	f.touch(a)
 }
 
-// besideBeyond reports whether an event that cannot be applied has the version of an event beyond the
+// hasVersionBeyond reports whether an event that cannot be applied has the version of an event beyond the
 // limit since the last flush. If it were parked, the other event would not be stored, and could not take
 // its place.
-func (f *Fold) besideBeyond(a *account, q *queue, version int64, class event.Class) bool {
+func (f *Fold) hasVersionBeyond(a *account, q *queue, version int64, class event.Class) bool {
 	return class != event.VersionGap && q.overflowed && slices.ContainsFunc(f.changes.Overflows, func(o Overflow) bool {
 		return o.Version == version && o.AccountID == f.idOf(a)
 	})
