@@ -211,6 +211,27 @@ func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
 	same(t, "mapping", rows(t, pool, stored), []string{"new"})
 }
 
+// PostgreSQL refuses to write a column that is GENERATED ALWAYS AS IDENTITY. A rebuild reports this before
+// it reads the topic.
+func TestARebuildRefusesAColumnThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "CREATE TABLE numbered (account_id text PRIMARY KEY, \"No\" bigint GENERATED ALWAYS AS IDENTITY)")
+	p := parse(t, "-- projection: numbered\n-- mode: once\n-- tables: numbered\n-- types: PointsEarned\n"+
+		"INSERT INTO numbered SELECT account_id FROM new_events ON CONFLICT DO NOTHING;\n")
+	log := []string{points("a", 1, 5), points("b", 1, 1)}
+	feed(t, pool, p).consume(log)
+	execute(t, pool, "DELETE FROM numbered WHERE account_id = 'a'")
+	_, _, err := rebuilt(t, pool, p, log)
+	if table, is := errors.AsType[*rebuild.TableError](err); !is || !strings.Contains(table.Error(), `ALTER TABLE numbered ALTER "No" DROP IDENTITY`) {
+		t.Errorf("%v", err)
+	}
+	execute(t, pool, `ALTER TABLE numbered ALTER "No" DROP IDENTITY, ALTER "No" DROP NOT NULL; UPDATE numbered SET "No" = NULL`)
+	if replaced, removed, err := rebuilt(t, pool, p, log); replaced != 1 || removed != 0 || err != nil {
+		t.Errorf("%d replaced, %d removed, %v", replaced, removed, err)
+	}
+}
+
 // The account and the version in the key of a custom table may have any type.
 func TestARebuildReadsKeysOfAnyType(t *testing.T) {
 	t.Parallel()

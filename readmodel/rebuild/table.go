@@ -35,10 +35,14 @@ func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowC
 	rows, _ := db.Query(ctx, sql.Query("rows_columns"), name)
 	refused := &TableError{Table: name}
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
-		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &refused.elsewhere, &refused.model)
+		var isIdentity bool
+		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &isIdentity, &refused.elsewhere, &refused.model)
+		if isIdentity {
+			refused.identity = c.quoted
+		}
 		return c, err
 	})
-	if err == nil && (len(columns) == 0 || !columns[0].key || refused.elsewhere != "") {
+	if err == nil && (len(columns) == 0 || !columns[0].key || refused.identity != "" || refused.elsewhere != "") {
 		refused.Missing = len(columns) == 0
 		err = refused
 	}
@@ -60,8 +64,9 @@ type TableError struct {
 	Table   string
 	Missing bool // the table does not exist
 	// elsewhere is the schema of the table if it is not the schema model, which the read model is in.
-	// A table that is neither missing nor elsewhere has no primary key.
-	elsewhere, model string
+	// identity is a column that PostgreSQL refuses to write. A table that is neither missing nor
+	// elsewhere and has no such column has no primary key.
+	elsewhere, model, identity string
 }
 
 func (e *TableError) Error() string {
@@ -71,6 +76,10 @@ func (e *TableError) Error() string {
 	if e.elsewhere != "" {
 		return "table " + e.Table + " is in schema " + e.elsewhere + ", and rebuild replaces tables of schema " + e.model + ": " +
 			"move it there (ALTER TABLE " + e.elsewhere + "." + e.Table + " SET SCHEMA " + e.model + "), or remove it from the tables that rebuild replaces"
+	}
+	if e.identity != "" {
+		return "column " + e.identity + " of table " + e.Table + " is GENERATED ALWAYS AS IDENTITY, and rebuild writes all columns from the events: " +
+			"ALTER TABLE " + e.Table + " ALTER " + e.identity + " DROP IDENTITY, or remove the table from the tables that rebuild replaces"
 	}
 	return "table " + e.Table + " has no primary key, by which rebuild finds a row: ALTER TABLE " + e.Table + " ADD PRIMARY KEY (…);"
 }

@@ -1,9 +1,10 @@
 -- Returns the columns of a table: first the primary key in its order, then the other columns. There
--- is no row if the table does not exist. Two result columns say whether the column belongs to the key,
--- and whether its text is sorted by a collation instead of bytes. The last two result columns are the
--- schema of the table, if this is not the schema of the read model, and that schema.
+-- is no row if the table does not exist. Three result columns say whether the column belongs to the
+-- key, whether its text is sorted by a collation instead of bytes, and whether only PostgreSQL may
+-- write it. The last two result columns are the schema of the table, if this is not the schema of the
+-- read model, and that schema.
 SELECT quote_ident(a.attname), a.attname::text, format_type(a.atttypid, a.atttypmod),
-       coalesce(a.attnum = ANY (k.conkey), false), a.attcollation <> 0,
+       coalesce(a.attnum = ANY (k.conkey), false), a.attcollation <> 0, a.attidentity = 'a',
        CASE WHEN c.relnamespace <> model.relnamespace THEN c.relnamespace::regnamespace::text ELSE '' END,
        model.relnamespace::regnamespace::text
 FROM pg_attribute a
