@@ -5,6 +5,7 @@ import (
 	"embed"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -184,20 +185,18 @@ func childNamed(node *kong.Node, name string) *kong.Node {
 }
 
 // flagsAt returns the flags that may follow a node, including those of its default command.
-func flagsAt(node *kong.Node) [][]*kong.Flag {
+func flagsAt(node *kong.Node) []*kong.Flag {
 	if node.DefaultCmd != nil {
 		node = node.DefaultCmd
 	}
-	return node.AllFlags(true)
+	return slices.Concat(node.AllFlags(true)...)
 }
 
 // flagNamed finds a flag of a command or its parents by its name with dashes.
 func flagNamed(node *kong.Node, dashed string) *kong.Flag {
-	for _, group := range flagsAt(node) {
-		for _, flag := range group {
-			if dashed == "--"+flag.Name || flag.Short != 0 && dashed == "-"+string(flag.Short) {
-				return flag
-			}
+	for _, flag := range flagsAt(node) {
+		if dashed == "--"+flag.Name || flag.Short != 0 && dashed == "-"+string(flag.Short) {
+			return flag
 		}
 	}
 	return nil
@@ -205,14 +204,12 @@ func flagNamed(node *kong.Node, dashed string) *kong.Flag {
 
 func flagsOf(node *kong.Node, begin string) suggestions {
 	var s suggestions
-	for _, group := range flagsAt(node) {
-		for _, flag := range group {
-			text := "--" + flag.Name
-			if !flag.IsBool() {
-				text += "="
-			}
-			s.offer(text, flag.Help, begin)
+	for _, flag := range flagsAt(node) {
+		text := "--" + flag.Name
+		if !flag.IsBool() {
+			text += "="
 		}
+		s.offer(text, flag.Help, begin)
 	}
 	return s
 }
