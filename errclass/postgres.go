@@ -1,6 +1,7 @@
 package errclass
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -67,11 +68,10 @@ func isServerLimit(e *pgconn.PgError) bool {
 	return e.Code == "54000" && slices.Contains([]string{"varsup.c", "multixact.c", "bufmgr.c", "md.c"}, e.File)
 }
 
+func severityOf(e *pgconn.PgError) string { return cmp.Or(e.SeverityUnlocalized, e.Severity) }
+
 func endsSession(e *pgconn.PgError) bool {
-	severity := e.SeverityUnlocalized
-	if severity == "" {
-		severity = e.Severity
-	}
+	severity := severityOf(e)
 	return severity == "FATAL" || severity == "PANIC"
 }
 

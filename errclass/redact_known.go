@@ -109,11 +109,7 @@ const messageClasses = " 08 0A 0L 0P 25 26 28 3D 3F 40 42 53 54 55 57 58 F0 "
 // Detail, Hint, Where and the query are left out, because they may contain data. For example,
 // Detail may contain the whole row.
 func serverText(e *pgconn.PgError) string {
-	severity := e.SeverityUnlocalized
-	if severity == "" {
-		severity = e.Severity
-	}
-	text := fmt.Sprintf("%s %s", severity, sqlstateReason(e.Code))
+	text := severityOf(e) + " " + sqlstateReason(e.Code)
 	// A session that an internal error ends was mostly about to begin. For example, on a full disk
 	// PostgreSQL could not write a file of its own.
 	internal := strings.HasPrefix(e.Code, "XX") && endsSession(e)
