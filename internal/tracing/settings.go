@@ -15,15 +15,6 @@ import (
 	"projector/internal/retry"
 )
 
-// Settings are the values of OpenTelemetry variables that this program uses itself. The SDK and the
-// exporter use all other variables, such as the variables for the endpoint, headers, TLS, time-outs
-// and the service name.
-type Settings struct {
-	// Ratio is a share from 0 to 1. If a record's producer has not decided about tracing, the
-	// record is traced with this probability.
-	Ratio float64
-}
-
 // These are the variables that are checked. A variable with TRACES in its name takes precedence
 // over the general variable.
 const (
@@ -40,27 +31,27 @@ const (
 // protocol is the only supported protocol.
 const protocol = "http/protobuf"
 
-// ReadSettings reads the environment. An error names the variable and says what to do. Without the
-// checks of ReadSettings, the SDK would ignore an invalid value and send the spans to its default
+// ReadRatio checks the OpenTelemetry variables and returns the ratio for Config. The SDK and the
+// exporter read all variables except those of the sampler. An error names the variable and says what
+// to do. Without these checks, the SDK would ignore an invalid value and send the spans to its default
 // endpoint.
-func ReadSettings() (Settings, error) {
+func ReadRatio() (float64, error) {
 	for _, name := range []string{envProtocol, envTracesProtocol} {
 		if value := os.Getenv(name); value != "" && value != protocol {
-			return Settings{}, fmt.Errorf("%s: %q is not spoken here; use %s, which receivers take at port 4318", name, value, protocol)
+			return 0, fmt.Errorf("%s: %q is not spoken here; use %s, which receivers take at port 4318", name, value, protocol)
 		}
 	}
 	for _, name := range []string{envEndpoint, envTracesEndpoint} {
 		if err := checkEndpoint(name); err != nil {
-			return Settings{}, err
+			return 0, err
 		}
 	}
 	for _, name := range []string{envHeaders, envTracesHeaders} {
 		if err := checkHeaders(name); err != nil {
-			return Settings{}, err
+			return 0, err
 		}
 	}
-	ratio, err := readRatio()
-	return Settings{Ratio: ratio}, err
+	return samplerRatio()
 }
 
 // checkEndpoint returns an error without the URL, because the URL may contain a password.
@@ -96,9 +87,9 @@ func checkHeaders(name string) error {
 	return nil
 }
 
-// readRatio reads the sampler and returns its ratio. Samplers that ignore the producer's decision
+// samplerRatio reads the sampler and returns its ratio. Samplers that ignore the producer's decision
 // are refused, because their traces would have no beginning.
-func readRatio() (float64, error) {
+func samplerRatio() (float64, error) {
 	const byRatio = "parentbased_traceidratio"
 	switch sampler := cmp.Or(os.Getenv(envSampler), byRatio); sampler {
 	case "parentbased_always_off":
@@ -124,10 +115,6 @@ const mostWaiting = 2048
 type queue struct {
 	sdk.SpanProcessor
 	t *Tracing
-}
-
-func newQueue(t *Tracing, sender sdk.SpanExporter) *queue {
-	return &queue{sdk.NewBatchSpanProcessor(sender, sdk.WithMaxQueueSize(mostWaiting)), t}
 }
 
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {

@@ -77,9 +77,9 @@ func TestSettings(t *testing.T) {
 			for name, value := range c.env {
 				t.Setenv(name, value)
 			}
-			got, err := tracing.ReadSettings()
+			got, err := tracing.ReadRatio()
 			switch {
-			case c.wrong == "" && (err != nil || got.Ratio != c.ratio):
+			case c.wrong == "" && (err != nil || got != c.ratio):
 				t.Errorf("%v, %v; want ratio %v", got, err, c.ratio)
 			case c.wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), c.wrong+": ")):
 				t.Errorf("error %v does not name %s", err, c.wrong)

@@ -18,7 +18,7 @@
 // page and repairs are not traced.
 //
 // The producer decides which records are traced. A record without the producer's decision is traced
-// with the probability Settings.Ratio. Whether a record is traced is decided one time, from its
+// with the probability Config.Ratio. Whether a record is traced is decided one time, from its
 // headers, when the client has fetched it. Tracing never delays records. If there are too many
 // spans, further spans are not begun or are dropped, and they are counted.
 //
@@ -54,7 +54,9 @@ import (
 
 // Config has the settings and dependencies of Tracing.
 type Config struct {
-	Settings
+	// Ratio is a share from 0 to 1. If a record's producer has not decided about tracing, the
+	// record is traced with this probability.
+	Ratio      float64
 	Topic      string
 	Group      string
 	Projection string
@@ -105,12 +107,13 @@ func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	}
 	t := &Tracing{cfg: cfg}
 	outage := retry.Throttle(cfg.Log, "export spans", "projector.dependency", "otlp")
+	exporter := &sending{SpanExporter: sender, t: t, outage: outage}
 	t.provider = sdk.NewTracerProvider(
 		sdk.WithResource(described),
 		// Spans are begun only for traced records, so all spans without a parent are recorded. A
 		// span with a parent follows the sampling decision of its parent.
 		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())),
-		sdk.WithSpanProcessor(newQueue(t, &sending{SpanExporter: sender, t: t, outage: outage})),
+		sdk.WithSpanProcessor(&queue{sdk.NewBatchSpanProcessor(exporter, sdk.WithMaxQueueSize(mostWaiting)), t}),
 	)
 	t.tracer = t.provider.Tracer("projector", trace.WithInstrumentationVersion(cfg.Version))
 	t.consumed = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(w3c),

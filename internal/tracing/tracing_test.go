@@ -60,7 +60,7 @@ func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 	counted := &counts{}
 	tr, err := tracing.New(t.Context(), tracing.Config{
-		Settings: tracing.Settings{Ratio: ratio}, Topic: "account-events", Group: "g", Projection: "account_balance",
+		Ratio: ratio, Topic: "account-events", Group: "g", Projection: "account_balance",
 		Version: "v1", Spans: counted.add, Log: log,
 	})
 	if err != nil {

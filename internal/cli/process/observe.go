@@ -128,12 +128,12 @@ func (p *Process) trace(ctx context.Context) (traced, error) {
 	if p.cmd.Tracing != tracingOTLP {
 		return traced{}, nil
 	}
-	settings, err := tracing.ReadSettings()
+	ratio, err := tracing.ReadRatio()
 	if err != nil {
 		return traced{}, exit.WrongUsage(err)
 	}
 	t, err := tracing.New(ctx, tracing.Config{
-		Settings: settings, Topic: p.cmd.Topic, Group: p.cmd.GroupName(), Projection: p.cmd.Projection, Version: p.built.Version, Log: p.log,
+		Ratio: ratio, Topic: p.cmd.Topic, Group: p.cmd.GroupName(), Projection: p.cmd.Projection, Version: p.built.Version, Log: p.log,
 		Spans: func(result tracing.Result, n int) { p.metrics.Spans(string(result), n) },
 	})
 	if err != nil {
