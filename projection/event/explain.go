@@ -111,31 +111,29 @@ func (f *decoder) explain(r *reading) []FieldReading {
 	if fault = f.readCorrelationID(r, ev); fault != nil || ev.CorrelationID != "" {
 		add(FieldCorrelationID, ev.CorrelationID, fault)
 	}
-	return f.explainData(r, ev, all)
+	f.explainData(r, ev, add)
+	return all
 }
 
-// explainData appends the fields of the data that the event's type needs. An unknown type may need
-// all of them.
-func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []FieldReading {
-	add := func(field Field, value string, fault *Fault) {
-		all = append(all, FieldReading{field.String(), f.places[field].name, value, fault})
-	}
+// explainData adds the fields of the data that the event's type needs. An unknown type may need all
+// of them.
+func (f *decoder) explainData(r *reading, ev *Event, add func(field Field, value string, fault *Fault)) {
 	if ev.Type == Ignorable {
-		return all
+		return
 	}
 	if ev.Type == Custom {
 		add(FieldData, "", f.readCustomData(r, ev))
-		return all
+		return
 	}
 	movesMoney := ev.Type == Unknown || ev.Type.MovesMoney()
 	if fault := f.dataFault(r); fault != nil {
 		add(FieldData, "", fault)
-		return all
+		return
 	}
 	code, fault := f.dataShape(r, false, !ev.Type.meaning().dataOptional)
 	if fault != nil && fault.Field == f.places[FieldData].name {
 		add(FieldData, "", fault)
-		return all
+		return
 	}
 	var currency Currency
 	if fault == nil && code != nil {
@@ -145,7 +143,7 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 		add(FieldCurrency, currency.Code(), fault)
 	}
 	if !movesMoney {
-		return all
+		return
 	}
 	amount := ""
 	if fault = f.amountShape(r); fault == nil {
@@ -159,7 +157,6 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 		}
 	}
 	add(FieldAmount, amount, fault)
-	return all
 }
 
 func (f *decoder) unknownType() *Fault {
