@@ -66,7 +66,7 @@ func NewFetcher(cfg Config) *Fetcher {
 	return &Fetcher{
 		cfg: cfg, schedule: NewSchedule(cfg.After), outage: cfg.Retry.Outage(log),
 		store: retry.Throttle(cfg.Log, "fetch missing events", "dependency", "postgres"),
-		log:   newFetchLog(cfg.Log),
+		log:   fetchLog{log: cfg.Log, lines: retry.NewLines(linePause, linePause)},
 	}
 }
 
@@ -236,10 +236,6 @@ type fetchLog struct {
 	log    *slog.Logger
 	lines  *retry.Lines
 	healed int // parked events that were applied since the last line about fetched events
-}
-
-func newFetchLog(log *slog.Logger) fetchLog {
-	return fetchLog{log: log, lines: retry.NewLines(linePause, linePause)}
 }
 
 func (l *fetchLog) fetched(applied, healed int, last Version) {
