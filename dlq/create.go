@@ -37,23 +37,18 @@ func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic st
 		return fmt.Errorf("topic %q does not exist: without it the number of partitions of %q is not known",
 			sourceTopic, dlqTopic)
 	}
-	err = createLike(ctx, adm, dlqTopic, source)
+	partitions := int32(len(source.Partitions))        //nolint:gosec // Kafka counts them in an int32
+	replicas := int16(source.Partitions.NumReplicas()) //nolint:gosec // Kafka counts them in an int16
+	_, err = adm.CreateTopic(ctx, partitions, replicas, configsLike(ctx, adm, sourceTopic), dlqTopic)
 	switch {
 	case err == nil, errors.Is(err, kerr.TopicAlreadyExists): // another instance was faster
 		return nil
 	case topic.Unauthorized(err):
 		return fmt.Errorf("missing ACL: CREATE on topic %s: grant it, "+
-			"or create the topic beforehand with %d partitions: %w", dlqTopic, len(source.Partitions), err)
+			"or create the topic beforehand with %d partitions: %w", dlqTopic, partitions, err)
 	default:
 		return fmt.Errorf("create topic %q: %w", dlqTopic, err)
 	}
-}
-
-func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source kadm.TopicDetail) error {
-	partitions := int32(len(source.Partitions))        //nolint:gosec // Kafka counts them in an int32
-	replicas := int16(source.Partitions.NumReplicas()) //nolint:gosec // Kafka counts them in an int16
-	_, err := adm.CreateTopic(ctx, partitions, replicas, configsLike(ctx, adm, source.Topic), dlqTopic)
-	return err
 }
 
 // configsLike returns the settings of the new topic. The topic is not compacted, because compaction
