@@ -143,13 +143,6 @@ type Trace interface {
 	Dropped(reason error)
 }
 
-func (c *Consumer) trace(partition int32) Trace {
-	if c.cfg.Trace == nil {
-		return untraced{}
-	}
-	return c.cfg.Trace(partition)
-}
-
 // untraced traces nothing.
 type untraced struct{}
 

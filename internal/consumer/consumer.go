@@ -62,6 +62,9 @@ type Consumer struct {
 // valid.
 func New(cfg Config) (*Consumer, error) {
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
+	if cfg.Trace == nil {
+		cfg.Trace = func(int32) Trace { return untraced{} }
+	}
 	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, letters: newDeadLetterLog(cfg.Log), ready: make(chan struct{})}
 	c.committer = newCommitter(c.commit, c.commitFailing)
 	c.committer.member, c.committer.evicted = c.member, c.evicted

@@ -221,11 +221,6 @@ func (w *worker) stopOutOfRange() error {
 	return w.stopForAll(w.session.Next().Offset, lost)
 }
 
-// isStopped reports whether err says that the partition is paused or stopped in the database.
-func isStopped(err error) bool {
-	return errors.As(err, new(*projection.StoppedError))
-}
-
 func (c *Consumer) batchTooLarge() error {
 	return errclass.Text(fmt.Sprintf("a batch of records is larger than --max-batch-bytes (%d)", c.cfg.Limits.BatchBytes))
 }

@@ -51,7 +51,8 @@ func (w *worker) retryUntil(ctx context.Context, dependency, operation string, f
 
 // final reports whether a retry of the same operation would fail again.
 func final(err error) bool {
-	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
+	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) ||
+		errors.As(err, new(*projection.StoppedError)) // paused or stopped in the database
 }
 
 // awaitFormat requests a record's schema until the schema registry returns it. It returns false if

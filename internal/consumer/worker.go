@@ -79,7 +79,7 @@ func newWorker(ctx context.Context, c *Consumer, partition int32) *worker {
 	w := &worker{
 		c: c, partition: partition,
 		log:       c.partitionLog(partition),
-		trace:     c.trace(partition),
+		trace:     c.cfg.Trace(partition),
 		chunks:    make(chan *chunk, chunksAhead),
 		done:      make(chan struct{}),
 		committed: make(chan int64, 1),
