@@ -30,6 +30,8 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{exit.Usage, []string{"audit", "--action=foo"}, []string{`--action must be one of "replay",`}},
 		{exit.Usage, []string{"projection", "check", "nope.sql"}, []string{"<file>: open nope.sql: no such file"}},
 		{exit.Usage, []string{"verify", "--ledger=nope.csv", "--database-url=postgres://127.0.0.1:1/nobody"}, []string{"--ledger", "nope.csv: no such file"}},
+		{exit.Usage, []string{"run", "--max-batch-bytes=1023KiB"}, []string{"--max-batch-bytes (MAX_BATCH_BYTES): must be from 1MiB to 512MiB"}},
+		{exit.Usage, []string{"run", "--max-batch-bytes=128MiB", "--listen="}, []string{"--listen"}}, // checked later
 		{exit.Usage, []string{"run", "--retry-max=abc"}, []string{"--retry-max", `must be a duration, such as 30s or 24h, not "abc"`}},
 		{exit.Usage, []string{"approve", "abc", "--reason=x"}, []string{"is not the number of a request", "projector requests"}},
 		{exit.Usage, []string{"dlq", "list", "--until=2026-13-01"}, []string{"--until", "2026-01-31T12:00:00Z", "24h"}},

@@ -56,7 +56,7 @@ func (p *Process) beyondLimit() *beyond {
 		return nil
 	}
 	return &beyond{
-		p: p, reader: topic.NewReader(p.admin, p.cmd.Topic).Accept(p.cmd.MaxBatchBytes), decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
+		p: p, reader: topic.NewReader(p.admin, p.cmd.Topic).Accept(int(p.cmd.MaxBatchBytes)), decisions: readmodel.NewDecisions(p.pool, p.kind), store: store,
 		failing: retry.Throttle(p.log, "read events beyond the park limit again", telemetry.KeyDependency, "kafka"),
 		rests:   map[int32]time.Time{},
 	}

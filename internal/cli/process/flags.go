@@ -22,7 +22,7 @@ type projectFlags struct {
 	BreakerShare   float64       `env:"BREAKER_SHARE" default:"0.5" placeholder:"SHARE" group:"Projection" help:"Share of dead letters that stops a partition until projector resume, from 0 to 1; 0 turns it off (default 0.5)."`
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
 	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of a dead instance are taken over (default 30s)."`
-	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
+	MaxBatchBytes  flags.Size    `env:"MAX_BATCH_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait, also of the first one (default 60s)."`
 	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Continue with a projection file that has changed. Existing rows were made with the old version; projector rebuild makes them again."`
 	AcceptMapping  bool          `name:"accept-changed-mapping" group:"Projection" help:"Continue with a mapping or a first version that reads stored events differently. Existing rows were made with the old one; projector rebuild makes them again."`
@@ -47,7 +47,7 @@ func (f *projectFlags) validate() error {
 	case f.SessionTimeout < time.Second:
 		return exit.Usagef("--session-timeout (KAFKA_SESSION_TIMEOUT): must be at least 1s, and within what the brokers allow")
 	case f.MaxBatchBytes < 1<<20 || f.MaxBatchBytes > 1<<29:
-		return exit.Usagef("--max-batch-bytes (MAX_BATCH_BYTES): must be from 1 MiB to 512 MiB")
+		return exit.Usagef("--max-batch-bytes (MAX_BATCH_BYTES): must be from 1MiB to 512MiB")
 	case f.RetryInitial <= 0:
 		return exit.Usagef("--retry-initial (RETRY_INITIAL): must be more than 0")
 	case f.RetryMax <= 0:

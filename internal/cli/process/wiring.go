@@ -77,7 +77,7 @@ func (p *Process) consuming(ctx context.Context, client []kgo.Opt, traced traced
 		Health:         p.health,
 		Log:            p.log,
 		Retry:          p.retry,
-		Limits:         plan.Limits(p.kind, c.MaxBatchBytes),
+		Limits:         plan.Limits(p.kind, int(c.MaxBatchBytes)),
 		SessionTimeout: c.SessionTimeout,
 		DrainWithin:    drainWithin,
 	})
