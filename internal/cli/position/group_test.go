@@ -159,12 +159,20 @@ func TestRunOnAnotherTopicIsRefused(t *testing.T) {
 func TestLagIsWatchedUntilNothingIsLeft(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	out := &stopAfter{lines: 3, stop: stop}
-	args := s.Servers([]string{"lag", "--watch", "--until-zero", "--interval=10ms", "--output=json"})
-	if clitest.Execute(ctx, args, out, &bytes.Buffer{}); out.seen < 3 {
-		t.Errorf("ended with records left, after %d looks", out.seen)
+	for _, test := range []struct {
+		flags []string
+		want  int
+	}{
+		{[]string{"--watch"}, 0},
+		{[]string{"--watch", "--until-zero"}, exit.Failed}, // records are left: what follows && in a script must not run
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		out := &stopAfter{lines: 3, stop: stop}
+		args := s.Servers(append([]string{"lag", "--interval=10ms", "--output=json"}, test.flags...))
+		if status := clitest.Execute(ctx, args, out, &bytes.Buffer{}); out.seen < 3 || status != test.want {
+			t.Errorf("%v: ended with records left, after %d looks, with %d, want %d", test.flags, out.seen, status, test.want)
+		}
+		stop()
 	}
 	s.Consuming(nil)
 	clitest.Equal(t, clitest.Pick(lag(s, "--watch", "--until-zero", "--interval=10ms"), lagFields...), "0 2 2 0")

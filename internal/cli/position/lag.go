@@ -50,7 +50,7 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 		left, err := c.show(ctx, std, view, until)
 		switch {
 		case !first && ctx.Err() != nil:
-			return nil // a person has stopped the command
+			return c.stopped(ctx)
 		case !c.Watch && !c.UntilZero, errors.As(err, new(outputError)), first && err != nil && !errors.As(err, new(partialError)):
 			return err
 		case err != nil: // it continues, because a person may be watching an outage
@@ -61,10 +61,19 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil
+			return c.stopped(ctx)
 		}
 		until = time.Now().Add(flags.OneShotWithin)
 	}
+}
+
+// stopped returns the result of a command that a person has stopped. With --until-zero something may
+// be left, and what follows && in a script must not run.
+func (c *LagCmd) stopped(ctx context.Context) error {
+	if c.UntilZero {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // outputError says that a result could not be written, usually because the program that reads the
