@@ -55,19 +55,19 @@ func TestReadiness(t *testing.T) {
 		{"within the grace period", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
-			time.Sleep(9 * time.Second)
+			<-time.After(9 * time.Second)
 		}, nil},
 		{"after the grace period, without another call", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 		}, []string{"partition account-events/3: retrying"}},
 		{"repeating does not prolong the grace period", func(h *Health) {
 			h.Started()
 			h.FailAfter(partition, "retrying", 10*time.Second)
-			time.Sleep(6 * time.Second)
+			<-time.After(6 * time.Second)
 			h.FailAfter(partition, "still retrying", 10*time.Second)
-			time.Sleep(4 * time.Second)
+			<-time.After(4 * time.Second)
 		}, []string{"partition account-events/3: still retrying"}},
 		{"Fail overrides a grace period", func(h *Health) {
 			h.Started()
@@ -82,6 +82,7 @@ func TestReadiness(t *testing.T) {
 	}
 	for _, tc := range cases {
 		inBubble(t, tc.name, func(t *testing.T) {
+			t.Helper()
 			h := NewHealth()
 			tc.do(h)
 			if got := reasons(h); !slices.Equal(got, tc.want) {
@@ -100,7 +101,7 @@ func TestReasonKeepsTheTimeOfTheFirstFailure(t *testing.T) {
 		h.Started()
 		first := time.Now()
 		h.Fail("database", "gone")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		h.Fail("database", "still gone")
 		_, rs := h.Ready()
 		if len(rs) != 1 || !rs[0].Since.Equal(first) {
@@ -115,20 +116,21 @@ func TestLiveness(t *testing.T) {
 		do    func(h *Health)
 		alive bool
 	}{
-		{"a long start is no reason to restart", func(*Health) { time.Sleep(time.Hour) }, true},
+		{"a long start is no reason to restart", func(*Health) { <-time.After(time.Hour) }, true},
 		{"nor is a failed condition", func(h *Health) { h.Beat(); h.Fail("database", "gone") }, true},
 		{"beating", func(h *Health) {
 			for range 10 {
 				h.Beat()
-				time.Sleep(stallAfter)
+				<-time.After(stallAfter)
 			}
 		}, true},
-		{"stalled", func(h *Health) { h.Beat(); time.Sleep(stallAfter + time.Second) }, false},
-		{"moving again", func(h *Health) { h.Beat(); time.Sleep(time.Hour); h.Beat() }, true},
-		{"stopping", func(h *Health) { h.Beat(); h.Stopping(); time.Sleep(time.Hour) }, true},
+		{"stalled", func(h *Health) { h.Beat(); <-time.After(stallAfter + time.Second) }, false},
+		{"moving again", func(h *Health) { h.Beat(); <-time.After(time.Hour); h.Beat() }, true},
+		{"stopping", func(h *Health) { h.Beat(); h.Stopping(); <-time.After(time.Hour) }, true},
 	}
 	for _, tc := range cases {
 		inBubble(t, tc.name, func(t *testing.T) {
+			t.Helper()
 			h := NewHealth()
 			tc.do(h)
 			if alive, silence := h.Alive(); alive != tc.alive {

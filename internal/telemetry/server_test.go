@@ -64,7 +64,7 @@ func TestReadyz(t *testing.T) {
 		}
 		h.OK("grants")
 
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		h.Fail("database", "connection refused")
 		h.Fail("broker", "no answer")
 		r = get(t, s, "/readyz")
@@ -104,7 +104,7 @@ func TestLivez(t *testing.T) {
 		if r := get(t, s, "/livez"); r.code != http.StatusOK {
 			t.Errorf("status %d during an outage of the database", r.code)
 		}
-		time.Sleep(3 * time.Minute)
+		<-time.After(3 * time.Minute)
 		r := get(t, s, "/livez")
 		if got := r.body; r.code != http.StatusServiceUnavailable || got != "the poll loop has not moved for 3m0s\n" {
 			t.Errorf("%d %q", r.code, got)
