@@ -198,8 +198,8 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	for i := range guesses {
 		w.propose(guesses[i].field, s.keys)
 	}
-	w.joins(values, w.found)
-	w.unused(values, w.taken)
+	w.joins()
+	w.unused()
 	w.line("  data: %s", quoteYAML(w.data))
 	w.types(w.found[event.FieldEventType], w.found[event.FieldAmount])
 	return w.text.String(), w.decisions
@@ -255,7 +255,7 @@ func (w *suggesting) propose(field event.Field, keys bool) {
 		w.field(field, p)
 	case is: // find has already written a field that is in a header
 	case field == event.FieldAccountID && len(w.account) > 1:
-		w.joinedAccount(w.account)
+		w.joinedAccount()
 	case field == event.FieldAccountID && keys:
 		w.line("  accountId: {key: true}")
 		w.decide("accountId: is the record's key the account's id? If it is put together from several fields: {join: [A, B], with: \"/\"}")

@@ -89,9 +89,9 @@ func (p *sample) part() string {
 	return alone
 }
 
-func (w *suggesting) joinedAccount(parts []*sample) {
+func (w *suggesting) joinedAccount() {
 	var list []string
-	for _, p := range parts {
+	for _, p := range w.account {
 		list = append(list, p.part())
 	}
 	w.line("  accountId: {join: [%s], with: \"/\"}", strings.Join(list, ", "))
@@ -106,7 +106,7 @@ var (
 )
 
 // joins asks about members that may have to be joined with the account id or the event type.
-func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
+func (w *suggesting) joins() {
 	for _, join := range []struct {
 		field event.Field
 		names []string
@@ -115,12 +115,12 @@ func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sam
 		{event.FieldAccountID, accountParts, "can two accounts have the same id, of different"},
 		{event.FieldEventType, typeParts, "does what an event means also depend on"},
 	} {
-		whole := found[join.field]
+		whole := w.found[join.field]
 		if whole == nil {
 			continue
 		}
-		for _, path := range slices.Sorted(maps.Keys(values)) {
-			p := values[path]
+		for _, path := range slices.Sorted(maps.Keys(w.values)) {
+			p := w.values[path]
 			if p == whole || !slices.Contains(join.names, plainName(path)) {
 				continue
 			}

@@ -216,12 +216,12 @@ func withoutConnector(all map[string]*sample) map[string]*sample {
 }
 
 // unused writes a comment with the paths that the proposal does not read.
-func (w *suggesting) unused(all map[string]*sample, taken map[string]bool) {
+func (w *suggesting) unused() {
 	const most = 30
 	var names []string
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if !taken[path] {
-			_, alone := all[path].source()
+	for _, path := range slices.Sorted(maps.Keys(w.values)) {
+		if !w.taken[path] {
+			_, alone := w.values[path].source()
 			names = append(names, alone)
 		}
 	}
