@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
@@ -52,9 +51,6 @@ func (c *upCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	done, err := readmodel.Migrate(ctx, c.DatabaseURL, options...)
-	if errors.As(err, new(*pgconn.ParseConfigError)) {
-		return flags.BadDatabaseURL(err)
-	}
 	for _, m := range done {
 		std.Printf("applied %s\n", m.Name)
 	}

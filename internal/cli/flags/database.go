@@ -39,7 +39,7 @@ func (f *DatabaseFlags) Pool(ctx context.Context, more ...readmodel.ConnectOptio
 	}
 	pool, err := readmodel.OpenPool(ctx, f.DatabaseURL, append(options, more...)...)
 	if err != nil {
-		return nil, BadDatabaseURL(err)
+		return nil, exit.Usagef("--database-url (DATABASE_URL): %s", errclass.Safe(err))
 	}
 	return pool, nil
 }
@@ -69,11 +69,6 @@ func passwordFile(flag, file, urlFlag, text string) (func() (string, error), err
 		return nil, exit.WrongUsage(err)
 	}
 	return password, nil
-}
-
-// BadDatabaseURL adds the flag to an error about the URL. errclass removes the password.
-func BadDatabaseURL(err error) error {
-	return exit.Usagef("--database-url (DATABASE_URL): %s", errclass.Safe(err))
 }
 
 // OneShotWithin is how long a one-shot command tries to reach a server.
