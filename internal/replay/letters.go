@@ -86,34 +86,30 @@ type Store interface {
 	Record(ctx context.Context, actions []readmodel.Action) error
 }
 
-// Database returns the Store in PostgreSQL. The decisions are those of the projection.
-func Database(pool *pgxpool.Pool, letters readmodel.Replayer, decisions *readmodel.Decisions) Store {
-	return database{letters, pool, decisions}
-}
-
-type database struct {
+// Database is the Store in PostgreSQL.
+type Database struct {
 	readmodel.Replayer
-	pool      *pgxpool.Pool
-	decisions *readmodel.Decisions
+	Pool      *pgxpool.Pool
+	Decisions *readmodel.Decisions // of the projection
 }
 
 // History implements Store.
-func (d database) History(
+func (d Database) History(
 	ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace,
 ) (map[[2]int64]readmodel.DeadLetterHistory, error) {
-	return readmodel.LoadHistory(ctx, d.pool, dlqTopic, places)
+	return readmodel.LoadHistory(ctx, d.Pool, dlqTopic, places)
 }
 
 // MarkDiscarded implements Store.
-func (d database) MarkDiscarded(ctx context.Context, records []projection.DecodedRecord) error {
-	err := d.decisions.Read(ctx)
-	d.decisions.MarkDiscarded(records)
+func (d Database) MarkDiscarded(ctx context.Context, records []projection.DecodedRecord) error {
+	err := d.Decisions.Read(ctx)
+	d.Decisions.MarkDiscarded(records)
 	return err
 }
 
 // Record implements Store.
-func (d database) Record(ctx context.Context, actions []readmodel.Action) error {
-	return readmodel.RecordActions(ctx, d.pool, actions)
+func (d Database) Record(ctx context.Context, actions []readmodel.Action) error {
+	return readmodel.RecordActions(ctx, d.Pool, actions)
 }
 
 // Action returns the audit trail's row for an action on the dead letter.

@@ -117,7 +117,9 @@ func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
 		if item.planLocally(r.MaxReplays, r.ToTopic != ""); item.Plan == "" {
-			item.Record = item.record()
+			item.Record = &readmodel.RepairRecord{
+				DecodedRecord: item.decodedRecord(), FailedAt: item.Entry.FailedAt, Revokes: item.discarded,
+			}
 		}
 	}
 	return r.events().plan(ctx, r.Store)
@@ -142,12 +144,6 @@ func (i *Item) planLocally(maxReplays int, publish bool) {
 		i.Plan, i.why = PlanPoison, "another event was applied at this version"
 	case i.Replays >= maxReplays && i.Status != dlq.Resolved:
 		i.Plan, i.Result, i.why = PlanPoison, readmodel.ResultRefused, "it has been replayed too often, see --max-replays"
-	}
-}
-
-func (i *Item) record() *readmodel.RepairRecord {
-	return &readmodel.RepairRecord{
-		DecodedRecord: i.decodedRecord(), FailedAt: i.Entry.FailedAt, Revokes: i.discarded,
 	}
 }
 

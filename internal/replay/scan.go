@@ -34,10 +34,6 @@ type Selection struct {
 	Statuses []dlq.Status // nil means all
 }
 
-func (s *Selection) includes(status dlq.Status) bool {
-	return s.Statuses == nil || slices.Contains(s.Statuses, status)
-}
-
 // Scan reads dead letters, with their status, one chunk after the other.
 type Scan struct {
 	Topic   string // topic of the dead letters
@@ -233,7 +229,7 @@ func (s *Scan) deliver(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLe
 		return err
 	}
 	for _, d := range chunk {
-		if !s.includes(d.Status) {
+		if s.Statuses != nil && !slices.Contains(s.Statuses, d.Status) {
 			continue
 		}
 		if err := fn(d); err != nil {

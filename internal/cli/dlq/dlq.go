@@ -142,7 +142,7 @@ func (f *topicFlags) tools(pool *pgxpool.Pool, client *kgo.Client) *tools {
 // store returns the store that applies dead letters to the chosen projection and records this in
 // the audit trail.
 func (t *tools) store(rate int) replay.Store {
-	return replay.Database(t.pool, t.replayer(rate), t.decisions)
+	return replay.Database{Replayer: t.replayer(rate), Pool: t.pool, Decisions: t.decisions}
 }
 
 func (t *tools) replayer(rate int) readmodel.Replayer {
