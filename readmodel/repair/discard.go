@@ -142,6 +142,13 @@ func (r *Repair) parkInstead(ctx context.Context, tx *accountdb.Tx, list []readm
 	return accountdb.WriteChanges(ctx, tx, &accounts.Changes{Parks: parks})
 }
 
+// eventAt identifies an event in a topic. Several entries of a record have the same place.
+type eventAt struct {
+	accountID string
+	version   int64
+	place     projection.RecordRef
+}
+
 // findDiscards finds out which events are parked and which versions the read model has. The given
 // statement may also remove the parked events.
 func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement string, list []readmodel.Discard, result []readmodel.Discarded) error {
@@ -157,13 +164,8 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	if err != nil {
 		return err
 	}
-	type parkedEvent struct { // several entries of a record have the same topic, partition and offset
-		accountID string
-		version   int64
-		place     projection.RecordRef
-	}
-	parked := map[parkedEvent]bool{}
-	var e parkedEvent
+	parked := map[eventAt]bool{}
+	var e eventAt
 	args := []any{ids, versions, topics, partitions, offsets}
 	into := []any{&e.accountID, &e.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}
 	err = readmodel.Each(ctx, db, "look for parked events", statement, args, into, func() error { parked[e] = true; return nil })
@@ -179,7 +181,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 			}
 		}
 		result[i] = readmodel.Discarded{
-			Removed: parked[parkedEvent{d.AccountID, d.Version, d.Place()}],
+			Removed: parked[eventAt{d.AccountID, d.Version, d.Place()}],
 			Passed:  d.AccountID != "" && exists && d.Version <= version && d.Action.Class != event.VersionConflict,
 		}
 	}
@@ -228,17 +230,12 @@ func withoutVersions(b accountdb.BeyondRange, versions []int64) (after accountdb
 // shrinkOverflow removes from the ranges beyond the park limit those discarded events that are not
 // parked.
 func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
-	type record struct {
-		accountID string
-		version   int64
-		place     projection.RecordRef
-	}
-	versions, seen := map[string][]int64{}, map[record]bool{} // a record may have several dead letters
+	versions, seen := map[string][]int64{}, map[eventAt]bool{} // an event may have several dead letters
 	for i := range list {
 		d := &list[i]
-		r := record{d.AccountID, d.Version, d.Place()}
-		if d.AccountID != "" && d.Action.Class != event.VersionConflict && !result[i].Removed && !result[i].Passed && !seen[r] {
-			seen[r] = true
+		e := eventAt{d.AccountID, d.Version, d.Place()}
+		if d.AccountID != "" && d.Action.Class != event.VersionConflict && !result[i].Removed && !result[i].Passed && !seen[e] {
+			seen[e] = true
 			versions[d.AccountID] = append(versions[d.AccountID], d.Version)
 		}
 	}
