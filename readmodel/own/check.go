@@ -50,9 +50,9 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // planning may call functions with deferred triggers
-	var model string
-	if err := tx.QueryRow(ctx, sql.Query("custom_model")).Scan(&model); err != nil {
-		return fmt.Errorf("look for the schema of the read model: %w", err)
+	model, err := readmodel.One[string](ctx, tx, "look for the schema of the read model", "custom_model")
+	if err != nil {
+		return err
 	}
 	for _, s := range p.Statements {
 		first, err := explain(ctx, tx, p.Name, model, s.SQL)
@@ -112,8 +112,8 @@ func explain(ctx context.Context, tx pgx.Tx, name, model, statement string) (fir
 	return explainFirst, err
 }
 
-// writtenTable returns the first table that a plan writes and that the function refused refuses, or
-// an empty text. The plan is the output of explainFirst.
+// writtenTable returns the first table that a plan writes and for which refused returns true, or an
+// empty text. The plan is the output of explainFirst.
 func writtenTable(plan string, refused func(schema, table string) bool) (string, error) {
 	var plans []struct{ Plan node }
 	if err := json.Unmarshal([]byte(plan), &plans); err != nil {

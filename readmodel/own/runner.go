@@ -3,7 +3,6 @@ package own
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,16 +12,15 @@ import (
 
 	"projector/projection/file"
 	"projector/readmodel"
-	"projector/sql"
 )
 
 // CheckForRunner does the same as Check, for the role that will run the projection. If this login
 // cannot become that role, the statements are only parsed, which needs no grants on tables. Missing
 // grants are then derived from their text.
 func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
-	var role string
-	if err := pool.QueryRow(ctx, sql.Query("custom_runner")).Scan(&role); err != nil {
-		return fmt.Errorf("ask for the role of the projection's SQL: %w", err)
+	role, err := readmodel.One[string](ctx, pool, "ask for the role of the projection's SQL", "custom_runner")
+	if err != nil {
+		return err
 	}
 	if role == "" {
 		return Check(ctx, pool, p)
