@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -169,13 +169,7 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 
 // countThrough returns how many of the sorted versions are not above the given one.
 func countThrough(versions []int64, version int64) int {
-	n, _ := slices.BinarySearchFunc(versions, version, func(v, version int64) int {
-		if v <= version {
-			return -1
-		}
-		return 1
-	})
-	return n
+	return sort.Search(len(versions), func(i int) bool { return versions[i] > version })
 }
 
 // noEntryError returns why an account has no entry. It returns nil if the account was opened from a
