@@ -102,7 +102,9 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 		std.Notef("no record can be read: the offsets there are those of aborted transactions, of their markers, or of records that compaction has removed\n")
 	}
 	if c.Suggest {
-		return errors.Join(c.suggest(std, &proposed), lost.Explain(std))
+		text, decide := proposed.Suggest(c.ShowPayload)
+		err := c.Print(std.Out, suggestion{Mapping: text, Decide: decide}, text)
+		return errors.Join(err, lost.Explain(std))
 	}
 	return errors.Join(shown.end(), lost.Explain(std))
 }
@@ -199,9 +201,4 @@ func (c *Cmd) emptiness(chosen []topic.Extent) string {
 type suggestion struct {
 	Mapping string   `json:"mapping"` // YAML
 	Decide  []string `json:"decide"`
-}
-
-func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
-	text, decide := samples.Suggest(c.ShowPayload)
-	return c.Print(std.Out, suggestion{Mapping: text, Decide: decide}, text)
 }

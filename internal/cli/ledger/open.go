@@ -146,20 +146,15 @@ func (p *plan) each(what string, done bool, do func([]repair.Opening) error) err
 		for i := range piece {
 			p.rows.add(&piece[i])
 		}
+		if n := p.rows.counts[opened]; err != nil && n > 0 {
+			return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)
+		}
 		if err != nil {
-			return p.interrupted(err)
+			return err
 		}
 		shown.Update(p.rows.total(), p.table.Len())
 	}
 	return nil
-}
-
-// interrupted adds to an error how many accounts were opened before it.
-func (p *plan) interrupted(err error) error {
-	if n := p.rows.counts[opened]; n > 0 {
-		return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)
-	}
-	return err
 }
 
 // pieces returns the openings in pieces, sorted by account.
