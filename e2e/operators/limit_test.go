@@ -144,20 +144,24 @@ func (o *ordered) advanceFrom(a *account, id string, log [][]*event) bool {
 	return false
 }
 
-// dueNow counts the accounts whose next event is beyond the park limit and will be read again.
-const dueNow = `SELECT count(*) FROM %s o LEFT JOIN %s b USING (account_id)
-	LEFT JOIN %s p ON p.account_id = o.account_id AND p.version = coalesce(b.version, 0) + 1
-	JOIN projector_position x ON x.topic = o.topic AND x.partition = o.partition AND x.projection = '%s'
-	WHERE o.first_offset IS NOT NULL AND o.first_version <= coalesce(b.version, 0) + 1 AND o.highest_version > coalesce(b.version, 0) AND p.account_id IS NULL
-	AND x.paused_reason IS NULL AND x.breaker_reason IS NULL AND x.stopped_reason IS NULL`
+// dueNow counts the accounts whose next event is parked and will be applied, or is beyond the park limit
+// and will be read again.
+const dueNow = `WITH overflow AS (SELECT * FROM %s), account AS (SELECT * FROM %s), parked AS (SELECT * FROM %s),
+		running AS (SELECT topic, partition FROM projector_position
+			WHERE projection = '%s' AND paused_reason IS NULL AND breaker_reason IS NULL AND stopped_reason IS NULL)
+	SELECT (SELECT count(*) FROM overflow o JOIN running USING (topic, partition) LEFT JOIN account b USING (account_id)
+			LEFT JOIN parked p ON p.account_id = o.account_id AND p.version = coalesce(b.version, 0) + 1
+			WHERE o.first_offset IS NOT NULL AND o.first_version <= coalesce(b.version, 0) + 1 AND o.highest_version > coalesce(b.version, 0) AND p.account_id IS NULL)
+		+ (SELECT count(*) FROM parked p JOIN running USING (topic, partition) LEFT JOIN account b USING (account_id)
+			WHERE p.version = coalesce(b.version, 0) + 1 AND p.class = 'version_gap')`
 
-// readAgain waits until the program has read the events beyond the park limit again. No account
-// then heals by itself while an operator decides. readAgain waits at most for exactWithin, and
-// reports whether it had to wait.
+// readAgain waits until the program has read the events beyond the park limit again and has applied
+// them. No account then heals by itself while an operator decides. readAgain waits at most for
+// exactWithin, and reports whether it had to wait.
 func (s *stage) readAgain(r *reader) (some bool) {
 	query := fmt.Sprintf(dueNow, "park_overflow", "account_balance", "parked_event", "account_balance")
 	if r.name != "account_balance" {
-		const of = "(SELECT * FROM %s WHERE projection = 'random_ordered')"
+		const of = "%s WHERE projection = 'random_ordered'"
 		query = fmt.Sprintf(dueNow, fmt.Sprintf(of, "projection_park_overflow"), fmt.Sprintf(of, "projection_account"),
 			fmt.Sprintf(of, "projection_parked_event"), "random_ordered")
 	}

@@ -17,38 +17,48 @@ type drawn struct {
 	name   string
 	weight int
 	do     func(*stage)
-	// alone means that sendAlongside sends no events during the step.
-	alone bool
+	needs  needs
 }
+
+// needs are conditions of a step.
+type needs uint8
+
+const (
+	// alone means that sendAlongside sends no events during the step.
+	alone needs = 1 << iota
+	// healed means that no account heals by itself when the step begins, because the result of the
+	// step would depend on it.
+	healed
+)
 
 func (s *stage) anyReader() *reader { return pick(s, s.readers) }
 
 var steps = []drawn{
-	{"rewind", 8, func(s *stage) { s.rewind(s.anyReader()) }, false},
-	{"pause", 8, func(s *stage) { s.pauses(s.anyReader()) }, true},
-	{"skip unread", 4, func(s *stage) { s.skipUnread(s.anyReader()) }, true},
-	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, false},
-	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, false},
-	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, false},
-	{"discard", 8, func(s *stage) { s.discard(s.anyReader()) }, false},
-	{"take a discard back", 6, func(s *stage) { s.takeBack(s.anyReader()) }, false},
-	{"publish again", 5, func(s *stage) { s.publishAgain(s.anyReader()) }, true},
-	{"skip", 8, func(s *stage) { s.skip(s.anyOrdered()) }, false},
-	{"unskip", 6, func(s *stage) { s.unskip(s.anyOrdered()) }, false},
-	{"open", 5, func(s *stage) { s.open(s.readers[0]) }, false},
-	{"fetch", 8, func(s *stage) { s.fetch(s.readers[0]) }, false},
+	{"rewind", 8, func(s *stage) { s.rewind(s.anyReader()) }, 0},
+	{"pause", 8, func(s *stage) { s.pauses(s.anyReader()) }, alone},
+	{"skip unread", 4, func(s *stage) { s.skipUnread(s.anyReader()) }, alone},
+	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, 0},
+	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, 0},
+	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, 0},
+	{"discard", 8, func(s *stage) { s.discard(s.anyReader()) }, 0},
+	{"take a discard back", 6, func(s *stage) { s.takeBack(s.anyReader()) }, 0},
+	{"publish again", 5, func(s *stage) { s.publishAgain(s.anyReader()) }, alone},
+	{"skip", 8, func(s *stage) { s.skip(s.anyOrdered()) }, healed},
+	{"unskip", 6, func(s *stage) { s.unskip(s.anyOrdered()) }, healed},
+	{"open", 5, func(s *stage) { s.open(s.readers[0]) }, healed},
+	{"fetch", 8, func(s *stage) { s.fetch(s.readers[0]) }, healed},
 	{"prune", 4, func(s *stage) {
 		if s.pruning {
 			s.prune(nil)
 		}
-	}, false},
-	{"refuse", 5, (*stage).refuse, true},
-	{"second instance", 5, func(s *stage) { s.secondInstance(s.anyReader()) }, false},
-	{"kill", 4, func(s *stage) { s.kill(s.anyReader()) }, false},
-	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, false},
-	{"cut", 4, (*stage).cut, true},
-	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, true},
-	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, true},
+	}, 0},
+	{"refuse", 5, (*stage).refuse, alone | healed},
+	{"second instance", 5, func(s *stage) { s.secondInstance(s.anyReader()) }, 0},
+	{"kill", 4, func(s *stage) { s.kill(s.anyReader()) }, 0},
+	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, 0},
+	{"cut", 4, (*stage).cut, alone},
+	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, alone},
+	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, alone},
 }
 
 // cut breaks all connections to the database several times while events arrive.
@@ -88,7 +98,12 @@ func (s *stage) step() {
 			continue
 		}
 		s.note("== %s", d.name)
-		if d.alone || s.rnd.IntN(2) == 0 {
+		for _, r := range s.readers {
+			if d.needs&healed != 0 && r.ordered() != nil {
+				s.exact(r, "before "+d.name)
+			}
+		}
+		if d.needs&alone != 0 || s.rnd.IntN(2) == 0 {
 			d.do(s)
 		} else {
 			s.producer.sendAlongside(func() { d.do(s) })
