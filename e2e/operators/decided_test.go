@@ -86,16 +86,18 @@ func (o *ordered) replay(only string) {
 	}
 }
 
-// open sets the state at which an account begins.
-func (o *ordered) open(id string, from state) {
+// open sets the state at which an account begins. It returns false if the account has reached that
+// version or has another currency.
+func (o *ordered) open(id string, from state) bool {
 	a := o.account(id)
 	if from.version <= a.version || a.currency != "" && a.currency != from.currency {
-		return
+		return false
 	}
 	a.state, a.opening, a.before = from, &from, nil
 	a.floor = a.version
 	a.passed()
 	o.heal(a)
+	return true
 }
 
 // discard removes a dead letter permanently. If its event waits, another event of its version waits

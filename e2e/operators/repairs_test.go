@@ -151,10 +151,13 @@ func (s *stage) correctedFile(path string, e *event) string {
 }
 
 // The method waiting returns a random busy account that has waiting events, or "".
-func (s *stage) waiting(o *ordered) string {
+func (s *stage) waiting(o *ordered) string { return s.anyBusy((*account).waits, o) }
+
+// anyBusy returns a random busy account that fits, or "".
+func (s *stage) anyBusy(fits func(*account) bool, o *ordered) string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
-		if a := o.accounts[id]; a.waits() && !strings.HasPrefix(id, "calm") {
+		if fits(o.accounts[id]) && !strings.HasPrefix(id, "calm") {
 			ids = append(ids, id)
 		}
 	}
@@ -167,11 +170,16 @@ func (s *stage) waiting(o *ordered) string {
 func (s *stage) skip(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
-	id := s.waiting(o)
+	id, flags := s.waiting(o), []string{reason, "--yes"}
+	if s.rnd.IntN(4) == 0 { // before the event of the version arrives
+		if id = s.anyBusy(func(a *account) bool { return a.version > 0 && !a.waits() }, o); id != "" {
+			flags = append(flags, "--nothing-waits")
+		}
+	}
 	if id == "" {
 		return
 	}
-	if s.draw("account skip", r, id, fmt.Sprint("--version=", o.account(id).version+1), reason, "--yes").done() {
+	if s.draw("account skip", r, append(flags, id, fmt.Sprint("--version=", o.account(id).version+1))...).done() {
 		o.skip(id)
 		if s.rnd.IntN(2) == 0 {
 			s.unskip(r)
@@ -236,21 +244,37 @@ func (s *stage) fetched(o *ordered, id string, version int64) {
 	s.t.Errorf("gaps fetch says that version %d of %s was applied, which the oracle cannot", version, id)
 }
 
-// open opens a waiting account with a state from a ledger file.
+// open opens one or two accounts with states from a ledger file. At least one of them waits.
 func (s *stage) open(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
-	id := s.waiting(o)
-	if id == "" {
+	ids := []string{s.waiting(o), s.anyBusy(func(*account) bool { return true }, o)}
+	if ids[0] == "" {
 		return
 	}
-	from := state{version: o.account(id).version + 1 + s.rnd.Int64N(3), balance: s.rnd.Int64N(100_000), currency: "EUR"}
-	if s.rnd.IntN(2) == 0 {
-		from.lastID = fmt.Sprint("opening-", s.rnd.IntN(1000))
+	if ids[0] == ids[1] || s.rnd.IntN(2) == 0 {
+		ids = ids[:1]
 	}
-	ledger := s.file("ledger.csv", fmt.Sprintf("account_id,version,balance,currency,status,last_event_id\n%s,%d,%s,EUR,open,%s\n",
-		id, from.version, money(from.balance), from.lastID))
-	if s.draw("open", r, "--ledger="+ledger, reason, "--yes").done() {
-		o.open(id, from)
+	ledger, from := "account_id,version,balance,currency,status,last_event_id\n", map[string]state{}
+	for _, id := range ids {
+		at := state{version: o.account(id).version + s.rnd.Int64N(4), balance: s.rnd.Int64N(100_000), currency: "EUR"}
+		at.version = max(at.version, 1)
+		if s.rnd.IntN(2) == 0 {
+			at.lastID = fmt.Sprint("opening-", s.rnd.IntN(1000))
+		}
+		ledger += fmt.Sprintf("%s,%d,%s,EUR,open,%s\n", id, at.version, money(at.balance), at.lastID)
+		from[id] = at
+	}
+	p := s.draw("open", r, "--ledger="+s.file("ledger.csv", ledger), reason, "--yes")
+	for _, line := range lines[struct {
+		ID     string `json:"account_id"`
+		Result *string
+	}](s, p.stdout) {
+		if line.Result == nil { // a request under four eyes that was refused
+			continue
+		}
+		if opened := o.open(line.ID, from[line.ID]); opened != (*line.Result == "opened") {
+			s.t.Errorf("open says that %s is %s, the oracle has opened it: %v", line.ID, *line.Result, opened)
+		}
 	}
 }
