@@ -56,6 +56,8 @@ var steps = []drawn{
 	{"second instance", 5, func(s *stage) { s.secondInstance(s.anyReader()) }, 0},
 	{"kill", 4, func(s *stage) { s.kill(s.anyReader()) }, 0},
 	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, 0},
+	{"freeze", 3, func(s *stage) { s.freeze(s.anyReader()) }, alone},
+	{"refused by Kafka", 5, func(s *stage) { s.refusedByKafka(s.anyReader()) }, alone},
 	{"cut", 4, (*stage).cut, alone},
 	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, alone},
 	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, alone},

@@ -36,6 +36,7 @@ type stage struct {
 	seed uint64
 
 	addrs   []string
+	fake    *devstack.Fake // nil if Kafka is real
 	topic   string
 	kafka   *kgo.Client
 	admin   *kadm.Client
@@ -108,7 +109,9 @@ func newStage(t *testing.T, seed uint64) *stage {
 
 func (s *stage) servers() {
 	s.t.Helper()
-	s.addrs = devtest.Broker(s.t).Addrs()
+	broker := devtest.Broker(s.t)
+	s.addrs = broker.Addrs()
+	s.fake, _ = broker.(*devstack.Fake)
 	s.topic = devtest.Topic(s.t, s.addrs, partitions)
 	s.kafka = must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)
 	s.t.Cleanup(s.kafka.Close)
