@@ -17,6 +17,7 @@ type event struct {
 	points      string // JSON value that only the custom projections read
 	asNumber    bool   // the amount is a JSON number, which the built-in projections refuse
 	garbage     bool   // the value is not JSON
+	nothing     bool   // a tombstone, or an offset that consumers do not read: garbage without a value
 
 	partition int32
 	offset    int64
@@ -24,6 +25,7 @@ type event struct {
 
 const (
 	opened  = "AccountOpened"
+	closed  = "AccountClosed"
 	credit  = "FundsCredited"
 	debit   = "FundsDebited"
 	unknown = "FundsTeleported"
@@ -54,11 +56,14 @@ func money(cents int64) string {
 
 // value is the record's value.
 func (e *event) value() []byte {
-	if e.garbage {
+	switch {
+	case e.nothing:
+		return nil
+	case e.garbage:
 		return []byte(`{"eventId":"` + e.id)
 	}
 	data := map[string]any{"currency": e.currency}
-	if e.kind != opened {
+	if e.kind != opened && e.kind != closed {
 		data["amount"], data["points"] = money(e.cents), json.RawMessage(e.points)
 		if e.asNumber {
 			data["amount"] = json.RawMessage(money(e.cents))
@@ -78,6 +83,8 @@ func (e *event) value() []byte {
 func (e *event) text() string {
 	more := ""
 	switch {
+	case e.nothing:
+		return fmt.Sprintf("%d/%d nothing", e.partition, e.offset)
 	case e.garbage:
 		return fmt.Sprintf("%d/%d garbage", e.partition, e.offset)
 	case e.asNumber:

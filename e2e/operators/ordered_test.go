@@ -20,6 +20,7 @@ type state struct {
 	version       int64
 	balance       int64
 	currency      string
+	closed        bool
 	lastID        string
 	lastAt        time.Time
 	points, count int64

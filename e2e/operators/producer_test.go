@@ -68,10 +68,12 @@ func (p *producer) event(a *source, version int64) *event {
 		kind: credit, cents: 1 + p.rnd.Int64N(100_000), points: fmt.Sprint(p.rnd.IntN(100)),
 		at: time.Date(2026, 1, 1+p.rnd.IntN(5), p.rnd.IntN(24), 0, p.rnd.IntN(60), 0, time.UTC),
 	}
-	switch n := p.rnd.IntN(10); {
-	case version == 1 || n == 0:
+	switch n := p.rnd.IntN(20); {
+	case version == 1 || n < 2:
 		e.kind, e.cents = opened, 0
-	case n < 4:
+	case n < 3:
+		e.kind, e.cents = closed, 0
+	case n < 8:
 		e.kind = debit
 	}
 	return e
@@ -93,7 +95,7 @@ func (p *producer) goods(a *source, n int) (events []*event) {
 // version. The event ids may be the same or different.
 func (p *producer) poison(a *source) (wrong, right *event) {
 	right = p.good(a)
-	if right.kind == opened {
+	if !right.funds() {
 		right.kind, right.cents = credit, 77
 	}
 	e := *right
@@ -146,7 +148,7 @@ func (p *producer) usual(a *source, n int) []*event {
 		return []*event{p.event(a, a.next-1)} // another event of the last version
 	case n < 97:
 		e := p.event(a, a.next)
-		e.garbage = true
+		e.garbage, e.nothing = true, p.rnd.IntN(2) == 0
 		return []*event{e}
 	default:
 		return p.goods(a, 1)
@@ -218,30 +220,73 @@ func (p *producer) produce(n int) {
 			p.send(p.late[i : i+1])
 			p.late = append(p.late[:i:i], p.late[i+1:]...)
 		}
+		if p.rnd.IntN(10) == 0 {
+			p.transact()
+		}
 	}
 }
 
 // send appends events to the topic, in order.
 func (p *producer) send(events []*event) {
 	p.s.t.Helper()
-	var records []*kgo.Record
+	p.sendWith(p.s.kafka, p.append(events))
+}
+
+func (p *producer) sendWith(client *kgo.Client, records []*kgo.Record) {
+	p.s.t.Helper()
+	for _, r := range client.ProduceSync(p.s.t.Context(), records...) {
+		if r.Err != nil {
+			p.s.t.Error(r.Err)
+		}
+	}
+}
+
+// append appends events to the log, and returns their records.
+func (p *producer) append(events []*event) (records []*kgo.Record) {
 	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
 	for _, original := range events {
 		e := *original // each delivery gets its own offset
 		e.offset = int64(len(p.s.log[e.partition]))
 		p.s.log[e.partition] = append(p.s.log[e.partition], &e)
-		records = append(records, &kgo.Record{Topic: p.s.topic, Partition: e.partition, Key: []byte(e.account), Value: e.value()})
+		records = append(records, p.record(&e))
 		for _, a := range append(append([]*source{}, p.busy...), p.calm...) {
 			if a.id == e.account && !e.garbage {
 				a.sent = append(a.sent, &e)
 			}
 		}
 	}
-	p.s.mu.Unlock()
-	for _, r := range p.s.kafka.ProduceSync(p.s.t.Context(), records...) {
-		if r.Err != nil {
-			p.s.t.Error(r.Err)
-		}
+	return records
+}
+
+func (p *producer) record(e *event) *kgo.Record {
+	return &kgo.Record{Topic: p.s.topic, Partition: e.partition, Key: []byte(e.account), Value: e.value()}
+}
+
+// transact sends an event of a calm account in a transaction, after a transaction with another event of
+// the same version that is aborted.
+func (p *producer) transact() {
+	p.s.t.Helper()
+	client := must(kgo.NewClient(kgo.SeedBrokers(p.s.addrs...), kgo.TransactionalID(fmt.Sprint(p.s.topic, "-", p.ids)),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())))(p.s.t)
+	defer client.Close()
+	a := p.calm[p.rnd.IntN(len(p.calm))]
+	aborted, committed := p.event(a, a.next), p.good(a)
+	nothing := &event{account: a.id, partition: a.partition, garbage: true, nothing: true}
+	p.transaction(client, p.record(aborted), kgo.TryAbort)
+	p.append([]*event{nothing, nothing}) // consumers read neither the record nor the end of the transaction
+	p.transaction(client, p.append([]*event{committed})[0], kgo.TryCommit)
+	p.append([]*event{nothing})
+}
+
+func (p *producer) transaction(client *kgo.Client, r *kgo.Record, end kgo.TransactionEndTry) {
+	p.s.t.Helper()
+	if err := client.BeginTransaction(); err != nil {
+		p.s.t.Fatal(err)
+	}
+	p.sendWith(client, []*kgo.Record{r})
+	if err := client.EndTransaction(p.s.t.Context(), end); err != nil {
+		p.s.t.Fatal(err)
 	}
 }
 

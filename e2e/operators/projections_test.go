@@ -68,6 +68,9 @@ func balances(limit int) *ordered {
 		}
 		s.currency = e.currency
 		s.balance += e.signed()
+		if e.kind == opened || e.kind == closed {
+			s.closed = e.kind == closed
+		}
 		return ""
 	})
 }
@@ -113,6 +116,13 @@ func (a *account) waitsFor() string {
 	return fmt.Sprint("waits for ", a.version+1)
 }
 
+func (s *state) status() string {
+	if s.closed {
+		return "closed"
+	}
+	return "open"
+}
+
 // join joins the non-empty parts, as concat_ws does.
 func join(parts ...any) (text string) {
 	for _, p := range parts {
@@ -140,9 +150,9 @@ func balanceRows(o *ordered) map[string]string {
 	for id, a := range o.accounts {
 		switch {
 		case a.version > 0 && a.currency == "":
-			rows[id] = join(a.version, a.balance, "open", dash(a.lastID), a.waitsFor())
+			rows[id] = join(a.version, a.balance, a.status(), dash(a.lastID), a.waitsFor())
 		case a.version > 0:
-			rows[id] = join(a.version, money(a.balance), a.currency, "open", dash(a.lastID), a.waitsFor())
+			rows[id] = join(a.version, money(a.balance), a.currency, a.status(), dash(a.lastID), a.waitsFor())
 		case a.waits():
 			rows[id] = join("-", a.waitsFor())
 		}

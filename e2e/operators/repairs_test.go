@@ -257,12 +257,12 @@ func (s *stage) open(r *reader) {
 	}
 	ledger, from := "account_id,version,balance,currency,status,last_event_id\n", map[string]state{}
 	for _, id := range ids {
-		at := state{version: o.account(id).version + s.rnd.Int64N(4), balance: s.rnd.Int64N(100_000), currency: "EUR"}
+		at := state{version: o.account(id).version + s.rnd.Int64N(4), balance: s.rnd.Int64N(100_000), currency: "EUR", closed: s.rnd.IntN(5) == 0}
 		at.version = max(at.version, 1)
 		if s.rnd.IntN(2) == 0 {
 			at.lastID = fmt.Sprint("opening-", s.rnd.IntN(1000))
 		}
-		ledger += fmt.Sprintf("%s,%d,%s,EUR,open,%s\n", id, at.version, money(at.balance), at.lastID)
+		ledger += fmt.Sprintf("%s,%d,%s,EUR,%s,%s\n", id, at.version, money(at.balance), at.status(), at.lastID)
 		from[id] = at
 	}
 	p := s.draw("open", r, "--ledger="+s.file("ledger.csv", ledger), reason, "--yes")
