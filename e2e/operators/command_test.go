@@ -31,7 +31,7 @@ func (s *stage) run(args ...string) printed {
 // exit status 2 the test fails, because this status means that the command line is wrong.
 func (s *stage) runAs(url string, args ...string) printed {
 	s.t.Helper()
-	env := []string{"DATABASE_URL=" + url, "OUTBOX_URL=" + s.outbox, "OUTBOX_QUERY=" + outboxQuery, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	env := []string{"DATABASE_URL=" + url, "OUTBOX_URL=" + s.outbox, "OUTBOX_QUERY=" + outboxQuery, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored()}
 	began := time.Now()
 	status, stdout, stderr := process.Binary{Path: must(binary())(s.t)}.Once(s.t, env, args...)
 	s.note("$ projector %s\n  exit %d after %s\n%s", strings.Join(args, " "), status, time.Since(began).Round(time.Millisecond),
@@ -54,10 +54,32 @@ func (s *stage) change(args ...string) printed {
 	if request == nil { // the command was refused, or its plan is empty
 		return asked
 	}
+	s.beforeApproval()
 	p := s.runAs(s.approver, "approve", request[1], "--reason=compared", "--output=json")
 	p.stdout = results(s, p.stdout)
 	p.refused = strings.Contains(p.stderr, "is refused, for")
 	return p
+}
+
+// beforeApproval runs another command between a request and its approval.
+func (s *stage) beforeApproval() {
+	s.t.Helper()
+	if !s.between || s.rnd.IntN(3) > 0 {
+		return
+	}
+	s.between = false
+	defer func() { s.between = true }()
+	s.note("before the approval:")
+	r := s.anyReader()
+	pick(s, []func(){
+		func() { s.rebuild(r) },
+		func() { s.replay(r) },
+		func() { s.correct(r) },
+		func() { s.discard(r) },
+		func() { s.skip(s.anyOrdered()) },
+		func() { s.open(s.readers[0]) },
+	})()
+	s.count("command before an approval", true)
 }
 
 var requested = regexp.MustCompile(`request (\d+) was recorded`)
@@ -92,6 +114,8 @@ func (s *stage) draw(kind string, r *reader, args ...string) printed {
 }
 
 func (s *stage) count(kind string, done bool) {
+	s.notes.Lock()
+	defer s.notes.Unlock()
 	if s.tally[kind] == nil {
 		s.tally[kind] = &outcomes{}
 	}
@@ -109,7 +133,7 @@ func (s *stage) readerFlags(kind string, r *reader) []string {
 	case "account skip", "account unskip", "open", "gaps fetch":
 		return flags
 	case "rebuild":
-		return append(flags, "--topic="+s.topic, "--group="+r.group, fmt.Sprint("--park-limit=", s.parkLimit))
+		return append(append(flags, "--topic="+s.topic, "--group="+r.group), s.limits...)
 	default:
 		return append(flags, "--topic="+s.topic, "--group="+r.group)
 	}

@@ -3,6 +3,9 @@ package operators_test
 import (
 	"fmt"
 	"slices"
+	"sync"
+
+	"projector/e2e/process"
 )
 
 const reason = "--reason=drawn"
@@ -92,12 +95,12 @@ func (s *stage) pauses(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// rebuild runs the command rebuild and makes the same change in the oracle. At this time the
+// rebuild runs the command rebuild, reports whether it succeeded, and makes the same change in the oracle. At this time the
 // consumer may not have read all records again after a rewind.
-func (s *stage) rebuild(r *reader) {
+func (s *stage) rebuild(r *reader) bool {
 	s.t.Helper()
 	if !s.draw("rebuild", r, "--yes", "--remove", "--max-differences=100000").done() {
-		return
+		return false
 	}
 	var log [][]*event
 	found := rebuiltRows{
@@ -109,6 +112,7 @@ func (s *stage) rebuild(r *reader) {
 		found.rereading = found.rereading || r.next[p] < r.high[p]
 	}
 	r.oracle.rebuilt(log, found)
+	return true
 }
 
 // The method found returns an account of an ordered projection, as it is in the database: its
@@ -154,6 +158,80 @@ func (s *stage) refuse() {
 	}
 	s.rules.refusing = false
 	s.count("constraint", true)
+}
+
+// together runs a rebuild and a repair at the same time.
+func (s *stage) together() {
+	s.t.Helper()
+	s.between = false
+	r, other := s.anyReader(), s.anyReader()
+	var running sync.WaitGroup
+	if r != other {
+		running.Go(func() { s.rebuild(r) })
+		pick(s, []func(*reader){s.replay, s.correct, s.discard, s.takeBack})(other)
+		running.Wait()
+	} else {
+		var p printed
+		running.Go(func() { p = s.draw("dlq replay", r, "--yes", reason, "--max-replays=1000") })
+		s.rebuild(r)
+		running.Wait()
+		if !p.refused {
+			r.oracle.replay("")
+		}
+	}
+	s.count("rebuild and repair", true)
+}
+
+// damage changes a row of a calm account, or a sum, by hand and rebuilds the projection.
+func (s *stage) damage(r *reader) {
+	s.t.Helper()
+	if u, is := r.oracle.(*unordered); is && len(u.corrected) > 0 { // a rebuild may leave the row unchanged
+		return
+	}
+	id := pick(s, s.producer.calm).id
+	sql, args := map[string]string{
+		"account_balance":   "UPDATE account_balance SET balance = balance + 1 WHERE account_id = $1",
+		"account_statement": "DELETE FROM account_statement WHERE account_id = $1 AND version = (SELECT min(version) FROM account_statement WHERE account_id = $1)",
+		"daily_turnover":    "UPDATE daily_turnover SET credited = credited + 1 WHERE day = (SELECT min(day) FROM daily_turnover)",
+		"random_once":       "UPDATE counted SET points = points + 1 WHERE account_id = $1",
+		"random_ordered":    "DELETE FROM pointed WHERE account_id = $1",
+	}[r.name], []any{id}
+	if r.name == "daily_turnover" {
+		args = nil
+	}
+	s.note("%s %s", sql, id)
+	s.exec(s.db, sql, args...)
+	for range 10 {
+		if s.rebuild(r) {
+			s.count("damage", true)
+			return
+		}
+	}
+	s.t.Errorf("%s was not rebuilt", r.name)
+}
+
+// newGroup starts the consumer in a new group. It processes the topic from the first record.
+func (s *stage) newGroup(r *reader) {
+	s.t.Helper()
+	if s.pruning && r.additive { // the inbox may no longer have the ids of the events
+		return
+	}
+	for _, p := range []*process.Process{r.process, r.second} {
+		if p != nil {
+			p.Terminate()
+		}
+	}
+	old := r.group
+	s.scratch++
+	r.group, r.second, s.saved = fmt.Sprintf("%s-%s-%d", s.topic, r.name, s.scratch), nil, nil
+	r.next, r.high = make([]int64, partitions), make([]int64, partitions)
+	s.note("%s has the group %s", r.name, r.group)
+	r.process = s.launch(r)
+	s.arrived(r)
+	if p := s.run("position", "remove", "--topic="+s.topic, "--group="+old, reason, "--yes"); !p.done() {
+		s.t.Errorf("position remove: %s", p.stderr)
+	}
+	s.count("new group", true)
 }
 
 func (s *stage) prune(r *reader) {

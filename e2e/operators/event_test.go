@@ -100,8 +100,10 @@ func (e *event) text() string {
 const many = `"many"`
 
 // bankFault returns the error class that the built-in projections give to the event, or "".
-func bankFault(e *event) string {
+func (r *rules) bankFault(e *event) string {
 	switch {
+	case r.ignores(e):
+		return ""
 	case e.kind == unknown:
 		return "unknown_event_type"
 	case e.asNumber:

@@ -13,6 +13,7 @@ type oracle interface {
 	discard(p place)
 	takeBack(e *event) bool
 	rebuilt(log [][]*event, found rebuiltRows)
+	snapshot() (restore func())
 }
 
 // These are the tables and the projection files of the two custom projections.
@@ -50,8 +51,21 @@ func number(points string) int64 {
 // refusedAccount is the account whose rows a constraint refuses.
 const refusedAccount = "busy-3"
 
-// rules has the state of the constraint on the tables of the custom projections.
-type rules struct{ refusing bool }
+// rules has the rules of this run that the oracles need.
+type rules struct {
+	refusing bool // a constraint on the tables of the custom projections refuses rows of refusedAccount
+	ignoring bool // the type unknown is ignored
+}
+
+func (r *rules) ignores(e *event) bool { return r.ignoring && e.kind == unknown }
+
+// ignored returns the variable of the environment with the ignored types.
+func (r *rules) ignored() string {
+	if r.ignoring {
+		return "IGNORE_EVENT_TYPES=" + unknown
+	}
+	return "IGNORE_EVENT_TYPES="
+}
 
 func (r *rules) refused(e *event) string {
 	if e.funds() && (e.points == many || r.refusing && e.account == refusedAccount) {
@@ -61,8 +75,11 @@ func (r *rules) refused(e *event) string {
 }
 
 // balances returns the oracle of account_balance.
-func balances(limit int) *ordered {
-	return newOrdered(limit, bankFault, func(s *state, e *event) string {
+func balances(limit int, r *rules) *ordered {
+	return newOrdered(limit, r.bankFault, func(s *state, e *event) string {
+		if r.ignores(e) {
+			return ""
+		}
 		if s.currency != "" && s.currency != e.currency {
 			return "currency_mismatch"
 		}
@@ -90,9 +107,11 @@ func pointsInOrder(limit int, r *rules) *ordered {
 	})
 }
 
-func statements() *unordered { return newUnordered(byVersion, bankFault, byVersion, statementRows) }
+func statements(r *rules) *unordered {
+	return newUnordered(byVersion, r.bankFault, byVersion, statementRows)
+}
 
-func turnovers() *unordered { return newUnordered(byID, bankFault, byDay, turnoverRows) }
+func turnovers(r *rules) *unordered { return newUnordered(byID, r.bankFault, byDay, turnoverRows) }
 
 func counts(r *rules) *unordered { return newUnordered(byID, r.refused, byAccount, countRows) }
 

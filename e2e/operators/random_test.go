@@ -38,6 +38,9 @@ var steps = []drawn{
 	{"pause", 8, func(s *stage) { s.pauses(s.anyReader()) }, alone},
 	{"skip unread", 4, func(s *stage) { s.skipUnread(s.anyReader()) }, alone},
 	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, 0},
+	{"rebuild and repair", 6, (*stage).together, healed},
+	{"damage", 6, func(s *stage) { s.damage(s.anyReader()) }, 0},
+	{"new group", 3, func(s *stage) { s.newGroup(s.anyReader()) }, alone},
 	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, healed},
 	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, healed},
 	{"discard", 8, func(s *stage) { s.discard(s.anyReader()) }, healed},
@@ -59,6 +62,7 @@ var steps = []drawn{
 	{"freeze", 3, func(s *stage) { s.freeze(s.anyReader()) }, alone},
 	{"refused by Kafka", 5, func(s *stage) { s.refusedByKafka(s.anyReader()) }, alone},
 	{"cut", 4, (*stage).cut, alone},
+	{"restore", 7, (*stage).restore, alone | healed},
 	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, alone},
 	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, alone},
 }
@@ -105,6 +109,7 @@ func (s *stage) step() {
 				s.exact(r, "before "+d.name)
 			}
 		}
+		s.between = d.needs == healed
 		if d.needs&alone != 0 || s.rnd.IntN(2) == 0 {
 			d.do(s)
 		} else {

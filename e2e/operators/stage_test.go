@@ -26,6 +26,9 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
+// eventBytes is the maximum size of an event of a calm account.
+const eventBytes = 200
+
 // patience is the default time limit of a wait.
 const patience = 3 * time.Minute
 
@@ -54,12 +57,17 @@ type stage struct {
 	mu        sync.Mutex // guards log
 	log       [][]*event // by partition
 	readers   []*reader
+	notes     sync.Mutex // guards journal and tally
 	journal   []string
 	tally     map[string]*outcomes
 	parkLimit int
-	pruning   bool // the inbox is pruned in this run
-	fourEyes  bool // each change needs an operator and an approver
+	pruning   bool    // the inbox is pruned in this run
+	fourEyes  bool    // each change needs an operator and an approver
+	between   bool    // another command may run between a request and its approval
+	saved     *backup // nil if there is none
 	breaker   string
+	memory    string
+	limits    []string // flags that limit the waiting events of an account
 	rules     rules
 	scratch   int
 }
@@ -96,7 +104,13 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s.pruning = s.rnd.IntN(3) == 0
 	s.breaker = []string{"--breaker-share=0", "--breaker-window=40", "--breaker-window=1000"}[s.rnd.IntN(3)]
 	s.fourEyes = s.rnd.IntN(3) == 0
-	s.note("park limit %d, pruning %v, %s, four eyes %v", s.parkLimit, s.pruning, s.breaker, s.fourEyes)
+	s.limits = []string{fmt.Sprint("--park-limit=", s.parkLimit)}
+	if s.rnd.IntN(4) == 0 {
+		s.limits = []string{"--park-limit=1000", fmt.Sprint("--park-bytes=", s.parkLimit*eventBytes)}
+	}
+	s.memory = []string{"--memory-limit=96MiB", "--memory-limit=512MiB"}[s.rnd.IntN(2)]
+	s.rules.ignoring = s.rnd.IntN(3) == 0
+	s.note("%v, pruning %v, %s, four eyes %v, %s, ignored types %q", s.limits, s.pruning, s.breaker, s.fourEyes, s.memory, s.rules.ignored())
 	t.Cleanup(s.printFailure)
 	s.servers()
 	s.producer = newProducer(s)
@@ -150,7 +164,7 @@ func (s *stage) people() {
 	for _, role := range []string{"operator", "approver"} {
 		s.exec(s.db, fmt.Sprintf("CREATE ROLE bank_%[1]s LOGIN PASSWORD 'secret' IN ROLE projector_%[1]s", role))
 	}
-	s.exec(s.db, "GRANT SELECT, INSERT, UPDATE, DELETE ON counted, pointed TO projector_projection")
+	s.exec(s.db, "GRANT SELECT, INSERT, UPDATE, DELETE ON counted, pointed TO projector_projection; GRANT SELECT ON counted, pointed TO projector_operator, projector_approver")
 	s.operator, s.approver = s.urlOf("bank_operator"), s.urlOf("bank_approver")
 	for _, args := range [][]string{{"migrate"}, {"migrate", "--four-eyes=on"}} {
 		if p := s.run(args...); !p.done() {
@@ -186,8 +200,8 @@ func (s *stage) file(name, text string) string {
 
 func (s *stage) addReaders() {
 	s.t.Helper()
-	balance, order := balances(s.parkLimit), pointsInOrder(s.parkLimit, &s.rules)
-	statement, turnover, count := statements(), turnovers(), counts(&s.rules)
+	balance, order := balances(s.parkLimit, &s.rules), pointsInOrder(s.parkLimit, &s.rules)
+	statement, turnover, count := statements(&s.rules), turnovers(&s.rules), counts(&s.rules)
 	s.readers = []*reader{
 		{name: "account_balance", query: balanceQuery, oracle: balance, want: func() map[string]string { return balanceRows(balance) }},
 		{name: "account_statement", query: statementQuery, oracle: statement, want: func() map[string]string { return statementRows(statement.applied) }},
@@ -209,12 +223,12 @@ func (s *stage) addReaders() {
 func (s *stage) launch(r *reader) *process.Process {
 	s.t.Helper()
 	binary := process.Binary{Path: must(binary())(s.t)}
-	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored()}
 	args := append([]string{
 		"run", "--topic=" + s.topic, "--group=" + r.group, "--listen=127.0.0.1:0", "--log-format=json", "--session-timeout=6s",
-		"--retry-initial=100ms", "--retry-max=1s", "--park-limit=" + fmt.Sprint(s.parkLimit), s.breaker,
+		"--retry-initial=100ms", "--retry-max=1s", s.breaker, s.memory,
 	}, r.flags...)
-	return binary.Launch(s.t, env, args...)
+	return binary.Launch(s.t, env, append(args, s.limits...)...)
 }
 
 // evict removes the members of a killed consumer's group. The test then need not wait for the
@@ -324,6 +338,8 @@ func (s *stage) settled(when string) {
 }
 
 func (s *stage) note(format string, args ...any) {
+	s.notes.Lock()
+	defer s.notes.Unlock()
 	s.journal = append(s.journal, fmt.Sprintf(format, args...))
 }
 

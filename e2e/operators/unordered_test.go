@@ -146,11 +146,14 @@ func byAccount(e *event) string { return e.account }
 func statementRows(applied map[string]*event) map[string]string {
 	rows := map[string]string{}
 	for key, e := range applied {
-		amount := "-"
-		if e.funds() {
+		amount, currency := "-", e.currency
+		switch {
+		case e.funds():
 			amount = money(e.signed())
+		case e.kind == unknown: // an ignored type
+			currency = ""
 		}
-		rows[key] = fmt.Sprint(e.id, " ", e.kind, " ", amount, " ", e.currency)
+		rows[key] = join(e.id, e.kind, amount, currency)
 	}
 	return rows
 }
