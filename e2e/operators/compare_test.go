@@ -33,6 +33,9 @@ func (s *stage) exact(r *reader, when string) {
 				}
 				u.choose(got)
 			}
+			if s.fetching && r == s.readers[0] {
+				r.ordered().fetchAll(s.producer.published)
+			}
 			return s.differences(r, r.want())
 		})
 	}

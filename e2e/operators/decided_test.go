@@ -56,6 +56,18 @@ func (o *ordered) force(e *event) bool {
 	return done
 }
 
+// fetchAll applies the missing events that are in the outbox, as the consumer does.
+func (o *ordered) fetchAll(outbox []*event) {
+	for again := true; again; {
+		again = false
+		for _, e := range outbox {
+			if a := o.account(e.account); a.waits() && e.version == a.version+1 && o.force(e) {
+				again = true
+			}
+		}
+	}
+}
+
 func (o *ordered) forced(e *event) bool {
 	a := o.account(e.account)
 	if e.version != a.version+1 || o.fault(e) != "" || o.advance(a, e) != "" {

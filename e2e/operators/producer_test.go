@@ -27,6 +27,8 @@ type producer struct {
 	calm []*source
 	ids  int
 	late []*event // events of busy accounts that are sent later
+	// published has the events in the outbox.
+	published []*event
 }
 
 // source is the producer of one account.
@@ -206,6 +208,7 @@ func (p *producer) unusual(a *source, n int) []*event {
 
 // publish inserts an event into the outbox.
 func (p *producer) publish(e *event) {
+	p.published = append(p.published, e)
 	p.s.exec(p.s.bank, "INSERT INTO outbox VALUES ($1, $2, $3)", e.account, e.version, string(e.value()))
 }
 

@@ -62,6 +62,7 @@ type stage struct {
 	tally     map[string]*outcomes
 	parkLimit int
 	pruning   bool    // the inbox is pruned in this run
+	fetching  bool    // the consumer of account_balance fetches lost events from the outbox
 	fourEyes  bool    // each change needs an operator and an approver
 	between   bool    // another command may run between a request and its approval
 	saved     *backup // nil if there is none
@@ -110,7 +111,9 @@ func newStage(t *testing.T, seed uint64) *stage {
 	}
 	s.memory = []string{"--memory-limit=96MiB", "--memory-limit=512MiB"}[s.rnd.IntN(2)]
 	s.rules.ignoring = s.rnd.IntN(3) == 0
-	s.note("%v, pruning %v, %s, four eyes %v, %s, ignored types %q", s.limits, s.pruning, s.breaker, s.fourEyes, s.memory, s.rules.ignored())
+	s.fetching = s.rnd.IntN(4) == 0
+	s.note("%v, pruning %v, %s, four eyes %v, %s, ignored types %q, fetching %v",
+		s.limits, s.pruning, s.breaker, s.fourEyes, s.memory, s.rules.ignored(), s.fetching)
 	t.Cleanup(s.printFailure)
 	s.servers()
 	s.producer = newProducer(s)
@@ -228,6 +231,9 @@ func (s *stage) launch(r *reader) *process.Process {
 		"run", "--topic=" + s.topic, "--group=" + r.group, "--listen=127.0.0.1:0", "--log-format=json", "--session-timeout=6s",
 		"--retry-initial=100ms", "--retry-max=1s", s.breaker, s.memory,
 	}, r.flags...)
+	if s.fetching && r == s.readers[0] {
+		env = append(env, "OUTBOX_URL="+s.outbox, "OUTBOX_QUERY="+outboxQuery, "OUTBOX_AFTER=1s")
+	}
 	return binary.Launch(s.t, env, append(args, s.limits...)...)
 }
 
