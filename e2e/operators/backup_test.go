@@ -25,6 +25,8 @@ func (s *stage) backUp() {
 	s.saved = &backup{name: fmt.Sprint("backup_", s.scratch)}
 	s.note("a backup is made")
 	s.copyDatabase(s.database(), s.saved.name)
+	fourEyes := s.fourEyes
+	s.saved.restore = append(s.saved.restore, func() { s.fourEyes = fourEyes })
 	for _, r := range s.readers {
 		next, high, oracle := slices.Clone(r.next), slices.Clone(r.high), r.oracle.snapshot()
 		s.saved.restore = append(s.saved.restore, func() {
@@ -48,7 +50,7 @@ func (s *stage) restore() {
 		s.t.Fatal(err)
 	}
 	s.copyDatabase(s.saved.name, s.database())
-	if s.fourEyes { // the grants on the database are not part of a backup
+	if s.operator != "" { // the grants on the database are not part of a backup
 		s.exec(s.db, string(must(os.ReadFile("../../sql/roles.sql"))(s.t)))
 	}
 	for _, restore := range s.saved.restore {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,7 +109,11 @@ const (
 func (s *stage) draw(kind string, r *reader, args ...string) printed {
 	s.t.Helper()
 	typed, _, _ := strings.Cut(kind, ":")
-	p := s.change(append(strings.Fields(typed), append(args, s.readerFlags(kind, r)...)...)...)
+	args = append(strings.Fields(typed), append(args, s.readerFlags(kind, r)...)...)
+	if s.between && s.rnd.IntN(4) == 0 { // a plan changes nothing
+		s.run(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--yes" })...)
+	}
+	p := s.change(args...)
 	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // a command that applied only some events also counts as success
 	return p
 }

@@ -112,10 +112,18 @@ func (o *ordered) open(id string, from state) bool {
 	return true
 }
 
-// discard removes a dead letter permanently. If its event waits, another event of its version waits
-// instead.
-func (o *ordered) discard(p place) {
-	o.discarded[p] = true
+// discard removes dead letters permanently. If the event of one of them waits, another event of its
+// version waits instead.
+func (o *ordered) discard(places ...place) {
+	for _, p := range places {
+		o.discarded[p] = true
+	}
+	for _, p := range places {
+		o.leaveOut(p)
+	}
+}
+
+func (o *ordered) leaveOut(p place) {
 	for _, a := range o.accounts {
 		for v, w := range a.waiting {
 			if w.place() != p {
@@ -172,7 +180,7 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 // The method rebuilt computes the accounts from the whole log and the operators' decisions, without
 // a park limit. A rebuild may leave an account unchanged in three cases. In the first case, the
 // account waits for a replay because too many events were waiting. In the second case, the position
-// was set back. In the third case, an operator has corrected an event of the account.
+// was set back. In the third case, the topic does not have an event that was applied to the account.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {
@@ -222,14 +230,14 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	o.letters = known
 }
 
-// corrected reports whether an event of the account was applied with another value than it has in the
-// topic.
+// corrected reports whether an event of the account was applied that the topic does not have: it has
+// another value there, or it was fetched from the outbox.
 func (a *account) corrected(log [][]*event) bool {
 	for _, e := range a.forced {
-		for _, original := range log[e.partition] {
-			if original.place() == e.place() && original.id == e.id && !bytes.Equal(original.value(), e.value()) {
-				return true
-			}
+		if !slices.ContainsFunc(log[e.partition], func(original *event) bool {
+			return original.id == e.id && bytes.Equal(original.value(), e.value())
+		}) {
+			return true
 		}
 	}
 	return false

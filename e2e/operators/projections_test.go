@@ -10,7 +10,7 @@ type oracle interface {
 	deliver(e *event, again bool)
 	force(e *event) bool
 	replay(only string)
-	discard(p place)
+	discard(places ...place)
 	takeBack(e *event) bool
 	rebuilt(log [][]*event, found rebuiltRows)
 	snapshot() (restore func())

@@ -62,6 +62,7 @@ var steps = []drawn{
 	{"freeze", 3, func(s *stage) { s.freeze(s.anyReader()) }, alone},
 	{"refused by Kafka", 5, func(s *stage) { s.refusedByKafka(s.anyReader()) }, alone},
 	{"cut", 4, (*stage).cut, alone},
+	{"migrate", 3, (*stage).switchFourEyes, 0},
 	{"restore", 7, (*stage).restore, alone | healed},
 	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, alone},
 	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, alone},
@@ -110,6 +111,7 @@ func (s *stage) step() {
 			}
 		}
 		s.between = d.needs == healed
+		defer func() { s.between = false }()
 		if d.needs&alone != 0 || s.rnd.IntN(2) == 0 {
 			d.do(s)
 		} else {
@@ -144,11 +146,36 @@ func (s *stage) play(n int) {
 	if p := s.run("audit", "verify", "--output=json"); !p.done() {
 		s.t.Errorf("audit verify: %s", p.stderr)
 	}
+	s.verify()
 	for _, r := range s.readers {
 		s.statuses(r)
 		r.process.Terminate()
 		if r.second != nil {
 			r.second.Terminate()
+		}
+	}
+}
+
+// verify compares the balances with a ledger that has those of the oracle.
+func (s *stage) verify() {
+	s.t.Helper()
+	ledger := "account_id,version,balance\n"
+	for id, a := range s.readers[0].ordered().accounts {
+		if a.version > 0 {
+			ledger += fmt.Sprintf("%s,%d,%s\n", id, a.version, money(a.balance))
+		}
+	}
+	p := s.run("verify", "--ledger="+s.file("verified.csv", ledger), "--min-compared=1", "--output=json")
+	for _, result := range lines[struct {
+		Differences []struct {
+			ID   string `json:"account_id"`
+			Kind string
+		}
+	}](s, p.stdout) {
+		for _, d := range result.Differences {
+			if a := s.readers[0].ordered().account(d.ID); d.Kind != "unknown" || a.version > 0 || !a.waits() { // an account without a row
+				s.t.Errorf("verify: %s is %s", d.ID, d.Kind)
+			}
 		}
 	}
 }

@@ -58,15 +58,24 @@ func (s *stage) replay(r *reader) {
 	}
 }
 
+// discard discards a dead letter, or all of its account.
 func (s *stage) discard(r *reader) {
 	s.t.Helper()
 	l := s.deadLetter(r, "open,ready,waiting")
 	if l == nil {
 		return
 	}
-	p := s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...)
+	flags, places := l.flags(), []place{{l.Partition, l.Offset}}
+	if s.rnd.IntN(3) == 0 {
+		flags, places = []string{"--account=" + *l.AccountID, "--status=open,ready,waiting"}, nil
+		p := s.run(append(append([]string{"dlq", "list"}, flags...), s.readerFlags("dlq list", r)...)...)
+		for _, l := range lines[letter](s, p.stdout) {
+			places = append(places, place{l.Partition, l.Offset})
+		}
+	}
+	p := s.draw("dlq discard", r, append(flags, reason, "--yes")...)
 	if p.done() && !strings.Contains(p.stderr, "discarded 0 dead letters") { // the dead letter may have been applied in the meantime
-		r.oracle.discard(place{l.Partition, l.Offset})
+		r.oracle.discard(places...)
 	}
 }
 

@@ -169,11 +169,31 @@ func (s *stage) people() {
 	}
 	s.exec(s.db, "GRANT SELECT, INSERT, UPDATE, DELETE ON counted, pointed TO projector_projection; GRANT SELECT ON counted, pointed TO projector_operator, projector_approver")
 	s.operator, s.approver = s.urlOf("bank_operator"), s.urlOf("bank_approver")
-	for _, args := range [][]string{{"migrate"}, {"migrate", "--four-eyes=on"}} {
-		if p := s.run(args...); !p.done() {
-			s.t.Fatalf("projector %s: %s", strings.Join(args, " "), p.stderr)
-		}
+	s.migrate()
+	s.migrate("--four-eyes=on")
+}
+
+func (s *stage) migrate(flags ...string) {
+	s.t.Helper()
+	if p := s.run(append([]string{"migrate"}, flags...)...); !p.done() {
+		s.t.Fatalf("projector migrate %v: %s", flags, p.stderr)
 	}
+}
+
+// switchFourEyes turns four eyes on or off, if there are an operator and an approver.
+func (s *stage) switchFourEyes() {
+	s.t.Helper()
+	switch {
+	case s.operator == "":
+		s.migrate()
+	case s.fourEyes:
+		s.migrate("--four-eyes=off")
+		s.fourEyes = false
+	default:
+		s.migrate("--four-eyes=on")
+		s.fourEyes = true
+	}
+	s.count("migrate", true)
 }
 
 // urlOf returns the database's URL of a login.

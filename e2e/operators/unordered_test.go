@@ -78,7 +78,11 @@ func (u *unordered) replay(only string) {
 	}
 }
 
-func (u *unordered) discard(p place) { u.discarded[p] = true }
+func (u *unordered) discard(places ...place) {
+	for _, p := range places {
+		u.discarded[p] = true
+	}
+}
 
 // takeBack applies a discarded event. It returns false if the event cannot be applied.
 func (u *unordered) takeBack(e *event) bool {
