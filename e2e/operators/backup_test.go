@@ -72,6 +72,7 @@ func (s *stage) copyDatabase(from, to string) {
 		devstack.CreateStatement(to, from),
 		"ALTER DATABASE " + from + " ALLOW_CONNECTIONS true",
 		"ALTER DATABASE " + to + " ALLOW_CONNECTIONS true",
+		"CHECKPOINT", // else a crash of PostgreSQL sets the sequences of the copy back
 	} {
 		if _, err := admin.Exec(s.t.Context(), sql); err != nil {
 			s.t.Fatal(err)

@@ -40,8 +40,15 @@ func (s *stage) runAs(url string, args ...string) printed {
 	if status != 0 && status != 1 || status == 1 && strings.TrimSpace(stderr) == "" {
 		s.t.Fatalf("projector %s: exit %d, want 0, or 1 with a reason:\n%s%s", strings.Join(args, " "), status, stdout, stderr)
 	}
+	if unexpected.MatchString(stderr) {
+		s.t.Errorf("projector %s: %s", strings.Join(args, " "), stderr)
+	}
 	return printed{status: status, stdout: stdout, stderr: stderr}
 }
+
+// unexpected matches errors of PostgreSQL that no command may have: in data, constraints, statements and
+// privileges, and in PostgreSQL itself.
+var unexpected = regexp.MustCompile(`(ERROR|SQLSTATE) (22|23|42|XX)`)
 
 // change runs a command that changes something. If four eyes is on, an operator requests the change
 // and an approver approves it.
