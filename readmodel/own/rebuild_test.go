@@ -17,6 +17,7 @@ import (
 	"projector/readmodel/own"
 	"projector/readmodel/readmodeltest"
 	"projector/readmodel/rebuild"
+	"projector/readmodel/repair"
 )
 
 // The function rebuilt rebuilds the tables of a projection from the log. It returns how many rows
@@ -119,6 +120,34 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	same(t, "rows", rows(t, pool, query), []string{"a 2", "b 2", "c 2"})
 	if err := readmodel.CheckFile(t.Context(), pool, &doubled); err != nil {
 		t.Errorf("the new text: %v", err)
+	}
+}
+
+// An account that a person has changed since the rebuild began is left alone. Its rows would then come
+// from the old text, so the rebuild with another text is refused.
+func TestARebuildByAnotherTextLeavesNoAccountAlone(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	text, _, _ := strings.Cut(strings.Replace(fmt.Sprintf(loyalty, file.Ordered), "-- types", "-- tables: loyalty\n-- types", 1), "INSERT INTO seen")
+	old, doubled := parse(t, text), parse(t, strings.Replace(text, "count(*)", "2 * count(*)", 1))
+	if err := readmodel.KeepFile(t.Context(), pool, &old, false); err != nil {
+		t.Fatal(err)
+	}
+	log := []string{points("a", 1, 5), points("b", 1, 7), points("b", 3, 1)}
+	feed(t, pool, old).consume(log)
+	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
+	_, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {
+		skip := repair.Skip{AccountID: "b", Version: 2, Actor: "me", Reason: "lost"}
+		if _, err := replayer(pool, old).(*repair.Repair).Skip(t.Context(), skip); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !errors.Is(err, rebuild.ErrRepairedSince) {
+		t.Errorf("an account was changed: %v", err)
+	}
+	same(t, "rows", rows(t, pool, "SELECT account_id, events FROM loyalty ORDER BY account_id"), []string{"a 1", "b 2"})
+	if err := readmodel.CheckFile(t.Context(), pool, &old); err != nil {
+		t.Errorf("the old text: %v", err)
 	}
 }
 

@@ -269,7 +269,7 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	}
 	marked := w.done.Markers+w.marked > 0
 	switch {
-	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), (w.remapped || marked) && w.done.Left > 0:
+	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), (w.opts.File != nil || w.remapped || marked) && w.done.Left > 0:
 		return ErrRepairedSince
 	case w.opts.Most != nil && would > *w.opts.Most:
 		return &TooManyError{Would: would, Most: *w.opts.Most}
