@@ -3,9 +3,11 @@ package operators_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"projector/e2e/process"
+	"projector/e2e/wait"
 )
 
 const reason = "--reason=drawn"
@@ -75,7 +77,7 @@ func (s *stage) pauses(r *reader) {
 		return
 	}
 	s.producer.produce(2)
-	switch s.rnd.IntN(5) {
+	switch s.rnd.IntN(8) {
 	case 0:
 		s.rewind(r)
 		if s.pruning {
@@ -89,10 +91,26 @@ func (s *stage) pauses(r *reader) {
 	case 3:
 		s.setPosition(r, []string{"--all", "--start", reason, "--yes"})
 		s.rebuild(r)
+	case 4, 5, 6: // while there are unread events
+		s.repair(r)
+		s.repair(r)
 	default:
 		s.producer.produce(2)
 	}
 	s.draw("resume", r, "--all", reason, "--yes")
+}
+
+// repair runs a random command that repairs the reader's projection.
+func (s *stage) repair(r *reader) {
+	s.t.Helper()
+	repairs := []func(*reader){s.replay, s.correct, s.discard, s.takeBack, s.damage, func(r *reader) { s.rebuild(r) }}
+	if r.ordered() != nil {
+		repairs = append(repairs, s.skip, s.unskip)
+	}
+	if r == s.readers[0] {
+		repairs = append(repairs, s.open, s.fetch)
+	}
+	pick(s, repairs)(r)
 }
 
 // rebuild runs the command rebuild, reports whether it succeeded, and makes the same change in the oracle. At this time the
@@ -208,6 +226,50 @@ func (s *stage) damage(r *reader) {
 		}
 	}
 	s.t.Errorf("%s was not rebuilt", r.name)
+}
+
+// newText changes the text of a custom projection's file, as docs/own-projection.md says. An instance
+// with the old text runs until the end.
+func (s *stage) newText() {
+	s.t.Helper()
+	n := s.rnd.IntN(2)
+	r, texts := s.readers[3+n], []string{onceFile, orderedFile}
+	if !s.draw("pause", r, "--all", reason, "--yes").done() {
+		return
+	}
+	flags, factor := r.flags, s.rules.factors[n]
+	s.rules.factors[n] = 1 + s.rnd.Int64N(5)
+	text := strings.Replace(texts[n], "sum(", fmt.Sprint(s.rules.factors[n], " * sum("), 1)
+	r.flags = []string{"--projection-file=" + s.file("changed.sql", text)}
+	if s.fourEyes { // the text must have run before
+		s.acceptText(r)
+	}
+	s.producer.produce(2)
+	if s.rebuild(r) {
+		s.saved = nil
+		s.count("new text", true)
+	} else {
+		r.flags, s.rules.factors[n] = flags, factor
+		if s.fourEyes {
+			s.acceptText(r)
+		}
+		s.count("new text", false)
+	}
+	s.draw("resume", r, "--all", reason, "--yes")
+	s.producer.produce(2)
+	if r.second != nil {
+		r.second.Terminate()
+		r.second = nil
+	}
+	s.restart(r)
+}
+
+// acceptText starts an instance that accepts the text of its file.
+func (s *stage) acceptText(r *reader) {
+	s.t.Helper()
+	p := s.launch(r, "--accept-changed-file")
+	wait.Until(s.t, patience, "an instance accepts the text", p.Answers("/readyz", 200, ""))
+	p.Terminate()
 }
 
 // newGroup starts the consumer in a new group. It processes the topic from the first record.

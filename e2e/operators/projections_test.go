@@ -53,8 +53,9 @@ const refusedAccount = "busy-3"
 
 // rules has the rules of this run that the oracles need.
 type rules struct {
-	refusing bool // a constraint on the tables of the custom projections refuses rows of refusedAccount
-	ignoring bool // the type unknown is ignored
+	refusing bool     // a constraint on the tables of the custom projections refuses rows of refusedAccount
+	ignoring bool     // the type unknown is ignored
+	factors  [2]int64 // by which the texts of the custom projections multiply points, once and ordered
 }
 
 func (r *rules) ignores(e *event) bool { return r.ignoring && e.kind == unknown }
@@ -113,7 +114,7 @@ func statements(r *rules) *unordered {
 
 func turnovers(r *rules) *unordered { return newUnordered(byID, r.bankFault, byDay, turnoverRows) }
 
-func counts(r *rules) *unordered { return newUnordered(byID, r.refused, byAccount, countRows) }
+func counts(r *rules) *unordered { return newUnordered(byID, r.refused, byAccount, r.countRows) }
 
 // These queries return the tables in the row format of the oracles.
 const (
@@ -179,12 +180,12 @@ func balanceRows(o *ordered) map[string]string {
 	return rows
 }
 
-func orderedRows(o *ordered) map[string]string {
+func (r *rules) orderedRows(o *ordered) map[string]string {
 	rows := map[string]string{}
 	for id, a := range o.accounts {
 		switch {
 		case a.version > 0:
-			rows[id] = join(a.version, dash(a.lastID), "has", a.count, a.points, a.waitsFor())
+			rows[id] = join(a.version, dash(a.lastID), "has", a.count, r.factors[1]*a.points, a.waitsFor())
 		case a.waits():
 			rows[id] = join("-", "has 0 0", a.waitsFor())
 		}

@@ -35,11 +35,12 @@ func (s *stage) anyReader() *reader { return pick(s, s.readers) }
 
 var steps = []drawn{
 	{"rewind", 8, func(s *stage) { s.rewind(s.anyReader()) }, 0},
-	{"pause", 8, func(s *stage) { s.pauses(s.anyReader()) }, alone},
+	{"pause", 10, func(s *stage) { s.pauses(s.anyReader()) }, alone | healed},
 	{"skip unread", 4, func(s *stage) { s.skipUnread(s.anyReader()) }, alone},
 	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, 0},
 	{"rebuild and repair", 6, (*stage).together, healed},
 	{"damage", 6, func(s *stage) { s.damage(s.anyReader()) }, 0},
+	{"new text", 4, (*stage).newText, alone | healed},
 	{"new group", 3, func(s *stage) { s.newGroup(s.anyReader()) }, alone},
 	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, healed},
 	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, healed},

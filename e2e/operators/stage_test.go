@@ -110,6 +110,7 @@ func newStage(t *testing.T, seed uint64) *stage {
 		s.limits = []string{"--park-limit=1000", fmt.Sprint("--park-bytes=", s.parkLimit*eventBytes)}
 	}
 	s.memory = []string{"--memory-limit=96MiB", "--memory-limit=512MiB"}[s.rnd.IntN(2)]
+	s.rules.factors = [2]int64{1, 1}
 	s.rules.ignoring = s.rnd.IntN(3) == 0
 	s.fetching = s.rnd.IntN(4) == 0
 	s.note("%v, pruning %v, %s, four eyes %v, %s, ignored types %q, fetching %v",
@@ -229,8 +230,8 @@ func (s *stage) addReaders() {
 		{name: "account_balance", query: balanceQuery, oracle: balance, want: func() map[string]string { return balanceRows(balance) }},
 		{name: "account_statement", query: statementQuery, oracle: statement, want: func() map[string]string { return statementRows(statement.applied) }},
 		{name: "daily_turnover", query: turnoverQuery, oracle: turnover, want: func() map[string]string { return turnoverRows(turnover.applied) }, additive: true},
-		{name: "random_once", query: countQuery, oracle: count, want: func() map[string]string { return countRows(count.applied) }, additive: true},
-		{name: "random_ordered", query: orderedQuery, oracle: order, want: func() map[string]string { return orderedRows(order) }},
+		{name: "random_once", query: countQuery, oracle: count, want: func() map[string]string { return s.rules.countRows(count.applied) }, additive: true},
+		{name: "random_ordered", query: orderedQuery, oracle: order, want: func() map[string]string { return s.rules.orderedRows(order) }},
 	}
 	s.readers[3].flags = []string{"--projection-file=" + s.file("once.sql", onceFile)}
 	s.readers[4].flags = []string{"--projection-file=" + s.file("ordered.sql", orderedFile)}
@@ -243,14 +244,14 @@ func (s *stage) addReaders() {
 }
 
 // launch starts an instance of the reader's consumer.
-func (s *stage) launch(r *reader) *process.Process {
+func (s *stage) launch(r *reader, more ...string) *process.Process {
 	s.t.Helper()
 	binary := process.Binary{Path: must(binary())(s.t)}
 	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored()}
 	args := append([]string{
 		"run", "--topic=" + s.topic, "--group=" + r.group, "--listen=127.0.0.1:0", "--log-format=json", "--session-timeout=6s",
 		"--retry-initial=100ms", "--retry-max=1s", s.breaker, s.memory,
-	}, r.flags...)
+	}, append(r.flags, more...)...)
 	if s.fetching && r == s.readers[0] {
 		env = append(env, "OUTBOX_URL="+s.outbox, "OUTBOX_QUERY="+outboxQuery, "OUTBOX_AFTER=1s")
 	}

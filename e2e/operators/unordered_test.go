@@ -187,7 +187,7 @@ func turnoverRows(applied map[string]*event) map[string]string {
 	return rows
 }
 
-func countRows(applied map[string]*event) map[string]string {
+func (r *rules) countRows(applied map[string]*event) map[string]string {
 	points, events := map[string]int64{}, map[string]int64{}
 	for _, e := range applied {
 		if !e.funds() {
@@ -198,7 +198,7 @@ func countRows(applied map[string]*event) map[string]string {
 	}
 	rows := map[string]string{}
 	for id, n := range events {
-		rows[id] = fmt.Sprint(n, " ", points[id])
+		rows[id] = fmt.Sprint(n, " ", r.factors[0]*points[id])
 	}
 	return rows
 }
@@ -207,7 +207,7 @@ func countRows(applied map[string]*event) map[string]string {
 // an event. Another event of the row arrives during the rebuild.
 func TestARowThatARebuildLeft(t *testing.T) {
 	for row, want := range map[string]string{"2 11": "2 11", "3 111": "3 111", "3 112": "3 111", "": "3 111"} {
-		u := counts(&rules{})
+		u := counts(&rules{factors: [2]int64{1, 1}})
 		log := [][]*event{{
 			{id: "1", account: "a", kind: credit, points: "1"},
 			{id: "2", account: "a", kind: credit, points: "100", offset: 1},
@@ -217,7 +217,7 @@ func TestARowThatARebuildLeft(t *testing.T) {
 		u.rebuilt(log, rebuiltRows{rows: func() map[string]string { return map[string]string{"a": row, "b": "1 1"} }})
 		u.deliver(&event{id: "4", account: "a", kind: credit, points: "10", offset: 2}, false)
 		u.choose(map[string]string{"a": row})
-		if got := countRows(u.applied); got["a"] != want || got["b"] != "1 1" {
+		if got := u.rows(u.applied); got["a"] != want || got["b"] != "1 1" {
 			t.Errorf("rows %v for %q, want %q", got, row, want)
 		}
 	}
