@@ -28,9 +28,12 @@ func (s *stage) backUp() {
 	fourEyes := s.fourEyes
 	s.saved.restore = append(s.saved.restore, func() { s.fourEyes = fourEyes })
 	for _, r := range s.readers {
-		next, high, oracle := slices.Clone(r.next), slices.Clone(r.high), r.oracle.snapshot()
+		next, high, group, oracle := slices.Clone(r.next), slices.Clone(r.high), r.group, r.oracle.snapshot()
 		s.saved.restore = append(s.saved.restore, func() {
 			r.next, r.high = slices.Clone(next), slices.Clone(high)
+			if r.group != group { // the backup has no positions of the new group
+				r.next, r.high = make([]int64, partitions), make([]int64, partitions)
+			}
 			oracle()
 		})
 	}

@@ -285,7 +285,7 @@ func (s *stage) newGroup(r *reader) {
 	}
 	old := r.group
 	s.scratch++
-	r.group, r.second, s.saved = fmt.Sprintf("%s-%s-%d", s.topic, r.name, s.scratch), nil, nil
+	r.group, r.second = fmt.Sprintf("%s-%s-%d", s.topic, r.name, s.scratch), nil
 	r.next, r.high = make([]int64, partitions), make([]int64, partitions)
 	s.note("%s has the group %s", r.name, r.group)
 	r.process = s.launch(r)

@@ -178,9 +178,10 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 }
 
 // The method rebuilt computes the accounts from the whole log and the operators' decisions, without
-// a park limit. A rebuild may leave an account unchanged in three cases. In the first case, the
+// a park limit. A rebuild may leave an account unchanged in four cases. In the first case, the
 // account waits for a replay because too many events were waiting. In the second case, the position
-// was set back. In the third case, the topic does not have an event that was applied to the account.
+// was set back. In the third case, the topic does not have an event that was applied to the account. In the fourth
+// case, the topic alone gives a lower version.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {
@@ -206,7 +207,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 				a = late
 			}
 		}
-		if version == live.version && (found.rereading || live.beyond > live.version || live.corrected(log)) {
+		if version == live.version && (found.rereading || live.beyond > live.version || live.corrected(log) || o.ahead(live, id, log)) {
 			continue
 		}
 		if a.version == live.version {
@@ -228,6 +229,15 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 		o.accounts[id] = a
 	}
 	o.letters = known
+}
+
+// ahead reports whether the topic alone gives a lower version than the account has, because an operator
+// has replayed an event of a version that has another event before it.
+func (o *ordered) ahead(live *account, id string, log [][]*event) bool {
+	a := live.again()
+	a.forced = map[int64]*event{}
+	o.readAgain(a, id, log)
+	return a.version < live.version
 }
 
 // corrected reports whether an event of the account was applied that the topic does not have: it has
