@@ -180,8 +180,8 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 // The method rebuilt computes the accounts from the whole log and the operators' decisions, without
 // a park limit. A rebuild may leave an account unchanged in four cases. In the first case, the
 // account waits for a replay because too many events were waiting. In the second case, the position
-// was set back. In the third case, the topic does not have an event that was applied to the account. In the fourth
-// case, the topic alone gives a lower version.
+// was set back. In the third case, the topic does not have an event that was applied to the account.
+// In the fourth case, the topic alone gives a lower version.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"projector/e2e/wait"
 	"projector/internal/devstack"
 )
 
@@ -62,20 +64,50 @@ var steps = []drawn{
 	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, 0},
 	{"freeze", 3, func(s *stage) { s.freeze(s.anyReader()) }, alone},
 	{"refused by Kafka", 5, func(s *stage) { s.refusedByKafka(s.anyReader()) }, alone},
-	{"cut", 4, (*stage).cut, alone},
+	{"cut", 8, (*stage).cut, alone},
 	{"migrate", 3, (*stage).switchFourEyes, 0},
 	{"restore", 7, (*stage).restore, alone | healed},
 	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, alone},
 	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, alone},
 }
 
-// cut breaks all connections to the database several times while events arrive.
+// cut makes the consumers' connections to the database fail in one of several ways while events arrive.
 func (s *stage) cut() {
-	for range 5 {
+	s.t.Helper()
+	switch s.rnd.IntN(4) {
+	case 0:
+		s.note("connections are cut")
+		for range 5 {
+			s.proxy.SwitchTo(s.cluster.Addr())
+			s.producer.produceCalm(2)
+		}
+	case 1:
+		s.note("connections are refused")
+		s.proxy.SwitchTo("")
+		s.producer.produce(60) // more than one small batch
 		s.proxy.SwitchTo(s.cluster.Addr())
-		s.producer.produceCalm(2)
+	case 2:
+		s.note("replies to COMMIT are lost")
+		n := 0
+		s.proxy.LoseReplies(func() bool { n++; return n%3 == 0 })
+		for range 5 {
+			s.producer.produce(4)
+			wait.Pass(s.t.Context(), 100*time.Millisecond)
+		}
+		s.proxy.LoseReplies(nil)
+		for _, r := range s.readers {
+			r.killed = true // what was written with a lost reply may not be committed to Kafka
+		}
+	default:
+		s.note("connections are slow")
+		s.proxy.Slow(50*time.Millisecond, 0)
+		s.producer.produce(20)
+		for _, r := range s.readers {
+			s.arrived(r)
+		}
+		s.proxy.Slow(0, 0)
 	}
-	s.count("cut connections", true)
+	s.count("connections", true)
 }
 
 // failover stops and restarts PostgreSQL.
