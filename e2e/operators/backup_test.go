@@ -25,16 +25,22 @@ func (s *stage) backUp() {
 	s.saved = &backup{name: fmt.Sprint("backup_", s.scratch)}
 	s.note("a backup is made")
 	s.copyDatabase(s.database(), s.saved.name)
-	fourEyes := s.fourEyes
-	s.saved.restore = append(s.saved.restore, func() { s.fourEyes = fourEyes })
+	fourEyes, factors := s.fourEyes, s.rules.factors
+	s.saved.restore = append(s.saved.restore, func() { s.fourEyes, s.rules.factors = fourEyes, factors })
 	for _, r := range s.readers {
-		next, high, group, oracle := slices.Clone(r.next), slices.Clone(r.high), r.group, r.oracle.snapshot()
+		next, high, group, flags, oracle := slices.Clone(r.next), slices.Clone(r.high), r.group, r.flags, r.oracle.snapshot()
 		s.saved.restore = append(s.saved.restore, func() {
 			r.next, r.high = slices.Clone(next), slices.Clone(high)
 			if r.group != group { // the backup has no positions of the new group
 				r.next, r.high = make([]int64, partitions), make([]int64, partitions)
 			}
 			oracle()
+			if !slices.Equal(r.flags, flags) { // instances with the other text of the file write nothing
+				r.flags = flags
+				s.producer.produce(2)
+				s.endSecond(r)
+				s.restart(r)
+			}
 		})
 	}
 	s.count("backup", true)

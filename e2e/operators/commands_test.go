@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"projector/e2e/process"
 	"projector/e2e/wait"
 )
 
@@ -261,7 +260,6 @@ func (s *stage) newText() {
 	}
 	s.producer.produce(2)
 	if s.rebuild(r) {
-		s.saved = nil
 		s.count("new text", true)
 	} else {
 		r.flags, s.rules.factors[n] = flags, factor
@@ -272,11 +270,16 @@ func (s *stage) newText() {
 	}
 	s.draw("resume", r, "--all", reason, "--yes")
 	s.producer.produce(2)
+	s.endSecond(r)
+	s.restart(r)
+}
+
+func (s *stage) endSecond(r *reader) {
+	s.t.Helper()
 	if r.second != nil {
 		r.second.Terminate()
 		r.second = nil
 	}
-	s.restart(r)
 }
 
 // corrected reports whether the rows have events that the topic does not have.
@@ -306,14 +309,11 @@ func (s *stage) newGroup(r *reader) {
 	if s.pruning && r.additive { // the inbox may no longer have the ids of the events
 		return
 	}
-	for _, p := range []*process.Process{r.process, r.second} {
-		if p != nil {
-			p.Terminate()
-		}
-	}
+	s.endSecond(r)
+	r.process.Terminate()
 	old := r.group
 	s.scratch++
-	r.group, r.second = fmt.Sprintf("%s-%s-%d", s.topic, r.name, s.scratch), nil
+	r.group = fmt.Sprintf("%s-%s-%d", s.topic, r.name, s.scratch)
 	r.next, r.high = make([]int64, partitions), make([]int64, partitions)
 	s.note("%s has the group %s", r.name, r.group)
 	r.process = s.launch(r)
