@@ -128,30 +128,35 @@ func (s *stage) failover(mode devstack.StopMode) {
 
 // step draws one of the steps by its weight and runs it.
 func (s *stage) step() {
+	s.t.Helper()
+	d := s.drawn()
+	s.note("== %s", d.name)
+	for _, r := range s.readers {
+		if d.needs&healed != 0 && r.ordered() != nil {
+			s.exact(r, "before "+d.name)
+		}
+	}
+	s.between = d.needs == healed
+	defer func() { s.between = false }()
+	if d.needs&alone != 0 || s.rnd.IntN(2) == 0 {
+		d.do(s)
+	} else {
+		s.producer.sendAlongside(func() { d.do(s) })
+	}
+}
+
+func (s *stage) drawn() *drawn {
 	total := 0
 	for _, d := range steps {
 		total += d.weight
 	}
 	n := s.rnd.IntN(total)
-	for _, d := range steps {
-		if n -= d.weight; n >= 0 {
-			continue
+	for i := range steps {
+		if n -= steps[i].weight; n < 0 {
+			return &steps[i]
 		}
-		s.note("== %s", d.name)
-		for _, r := range s.readers {
-			if d.needs&healed != 0 && r.ordered() != nil {
-				s.exact(r, "before "+d.name)
-			}
-		}
-		s.between = d.needs == healed
-		defer func() { s.between = false }()
-		if d.needs&alone != 0 || s.rnd.IntN(2) == 0 {
-			d.do(s)
-		} else {
-			s.producer.sendAlongside(func() { d.do(s) })
-		}
-		return
 	}
+	panic("cannot happen: the weights have a sum above n")
 }
 
 // play runs n random steps and then a rebuild of every projection.
