@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/wait"
 )
 
 const (
@@ -278,8 +280,27 @@ func (p *producer) transact() {
 	nothing := &event{account: a.id, partition: a.partition, garbage: true, nothing: true}
 	p.transaction(client, p.record(aborted), kgo.TryAbort)
 	p.append([]*event{nothing, nothing}) // consumers read neither the record nor the end of the transaction
+	p.ended(a.partition)
 	p.transaction(client, p.append([]*event{committed})[0], kgo.TryCommit)
 	p.append([]*event{nothing})
+	p.ended(a.partition)
+}
+
+// ended waits until the brokers have written the end of a transaction. They write it later than they
+// answer, so a record that is sent too soon would be before it in the topic.
+func (p *producer) ended(partition int32) {
+	p.s.t.Helper()
+	want := int64(len(p.s.log[partition]))
+	wait.Until(p.s.t, patience, "the end of the transaction is written", func() string {
+		ends, err := p.s.admin.ListEndOffsets(p.s.t.Context(), p.s.topic)
+		if err != nil {
+			return err.Error()
+		}
+		if end, _ := ends.Lookup(p.s.topic, partition); end.Offset != want || end.Err != nil {
+			return fmt.Sprintf("the end is %d, want %d: %v", end.Offset, want, end.Err)
+		}
+		return ""
+	})
 }
 
 func (p *producer) transaction(client *kgo.Client, r *kgo.Record, end kgo.TransactionEndTry) {
