@@ -59,7 +59,9 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 }
 
 // rangeSince returns the range that is still beyond the park limit. Events that arrived after the
-// partition was read are at the offset Until or later, and their versions are not known.
+// partition was read are at the offset Until or later, and their versions are not known. An account's next
+// event is never beyond the limit, so these versions are above it. The range is not read again before the
+// next event was applied: the account may wait for it for a long time.
 func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
 	if now.FirstOffset == a.Of.FirstOffset && now.LastOffset == a.Of.LastOffset && a.Until > now.LastOffset {
@@ -74,6 +76,6 @@ func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange
 		from = min(from, a.HighestAt)
 	}
 	rest.Events, rest.Lowest = max(1, rest.Events+now.Events-a.Of.Events), now.Lowest
-	rest.FirstOffset, rest.FirstVersion = from, a.Of.Version+1
+	rest.FirstOffset, rest.FirstVersion = from, a.Of.Version+2
 	return rest
 }

@@ -69,7 +69,7 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 			w.MustClaim("me", projection.NoOffset)
 			w.MustFold(credit("a", 8, "1", "EUR"), credit("a", 9, "1", "EUR"))
 			w.MustFlush()
-		}, "4\n5", "4 9 1 4 4", "EUR 104.00 5 open a-5 true 6"},
+		}, "4\n5", "4 9 1 4 5", "EUR 104.00 5 open a-5 true 6"},
 		{"another event of a version arrives and is parked", func(t *testing.T, w *worker, _ *repair.Repair) {
 			t.Helper()
 			w.MustClaim("me", projection.NoOffset)
@@ -441,5 +441,33 @@ func TestABrokenEventDoesNotKeepAnEventBeyondTheLimitFromItsTurn(t *testing.T) {
 		}
 		heal(t, w)
 		same(t, "the account", current(t, pool, "a"), "EUR 4.00 4 open a-4 false -")
+	}
+}
+
+// TestABrokenEventBeyondTheLimitIsReadAgainOnce has an event beyond the park limit that cannot be applied
+// when its turn comes. Another event goes beyond the limit while the first one is read again. The first
+// one is not read again after that: each time it would be a dead letter again.
+func TestABrokenEventBeyondTheLimitIsReadAgainOnce(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	records := w.Records(credit("a", 4, "1", "USD"))
+	if _, err := w.Fold(t.Context(), records, 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.MustFold(credit("a", 2, "1", "EUR"))
+	w.MustFlush()
+	due := dueOf(t, pool)
+	if len(due) != 1 || due[0].Version != 3 {
+		t.Fatalf("due %+v", due)
+	}
+	read := &repair.ReadAgain{Of: due[0], Until: w.Next, HighestAt: records[0].Record.Offset, First: []*projection.Parked{{Record: records[0].Record, Decoded: records[0].Decoded, Class: event.VersionGap, Expected: 4}}}
+	w.MustFold(credit("a", 6, "1", "EUR"), credit("a", 7, "1", "EUR"))
+	w.MustFlush()
+	if err := newRepair(t, pool, 0).ParkBeyond(t.Context(), read, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
+		t.Fatal(err)
+	}
+	heal(t, w)
+	same(t, "parked", lines(t, pool, "SELECT class FROM parked_event WHERE version = 4"), string(event.CurrencyMismatch))
+	if due := dueOf(t, pool); len(due) != 0 {
+		t.Errorf("due again: %+v", due)
 	}
 }
