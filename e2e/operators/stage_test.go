@@ -359,6 +359,9 @@ func (s *stage) settled(when string) {
 		s.arrived(r)
 	}
 	for _, r := range s.readers {
+		if r.killed {
+			s.committed(r) // until then it may read records again
+		}
 		s.exact(r, when)
 		r.killed = false
 	}
