@@ -150,7 +150,7 @@ const dueNow = `WITH overflow AS (SELECT * FROM %s), account AS (SELECT * FROM %
 		running AS (SELECT topic, partition FROM projector_position
 			WHERE projection = '%s' AND paused_reason IS NULL AND breaker_reason IS NULL AND stopped_reason IS NULL)
 	SELECT (SELECT count(*) FROM overflow o JOIN running USING (topic, partition) LEFT JOIN account b USING (account_id)
-			LEFT JOIN parked p ON p.account_id = o.account_id AND p.version = coalesce(b.version, 0) + 1
+			LEFT JOIN parked p ON p.account_id = o.account_id AND p.version = coalesce(b.version, 0) + 1 AND p.class = 'version_gap'
 			WHERE o.first_offset IS NOT NULL AND o.first_version <= coalesce(b.version, 0) + 1 AND o.highest_version > coalesce(b.version, 0) AND p.account_id IS NULL)
 		+ (SELECT count(*) FROM parked p JOIN running USING (topic, partition) LEFT JOIN account b USING (account_id)
 			WHERE p.version = coalesce(b.version, 0) + 1 AND p.class = 'version_gap')`
