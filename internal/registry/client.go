@@ -221,7 +221,7 @@ func isUnknownID(err error) bool {
 // configured user may not be permitted to send this request.
 func (c *client) ping(ctx context.Context) error {
 	err := c.sr.Do(ctx, http.MethodGet, "/schemas/types", nil, new([]string))
-	if answer, is := errors.AsType[*sr.ResponseError](err); is && answer.StatusCode < http.StatusInternalServerError {
+	if refused, is := errors.AsType[*sr.ResponseError](err); is && refused.StatusCode < http.StatusInternalServerError {
 		return nil
 	}
 	return ofLast(err)
