@@ -102,7 +102,7 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 			c.meanwhile(t, w, r)
 			read := &repair.ReadAgain{Of: due[0], Until: 4}
 			for i := range beyond {
-				read.First = append(read.First, &projection.Parked{Record: beyond[i].Record, Decoded: beyond[i].Decoded, Class: event.VersionGap, Expected: 4})
+				read.First = append(read.First, waitingEvent(&beyond[i], 4))
 			}
 			if err := r.ParkBeyond(t.Context(), read, decisions); err != nil {
 				t.Fatal(err)
@@ -263,7 +263,7 @@ func TestDiscardsBeyondTheParkLimit(t *testing.T) {
 			}
 			read := &repair.ReadAgain{Of: due[0], Until: 10}
 			for i := range records {
-				read.First = append(read.First, &projection.Parked{Record: records[i].Record, Decoded: records[i].Decoded, Class: event.VersionGap, Expected: 2})
+				read.First = append(read.First, waitingEvent(&records[i], 2))
 			}
 			if err := r.ParkBeyond(t.Context(), read, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
 				t.Fatal(err)
@@ -318,17 +318,34 @@ func TestAnAccountWithoutABalanceIsReadAgain(t *testing.T) {
 	same(t, "beyond the limit", lines(t, pool, "SELECT account_id FROM park_overflow"), "")
 }
 
-// TestAnEventThatWasParkedAfterThePlan has three events of a version. One person plans the discard of the
-// second one, which is not parked. Then another person discards the first one, and the second one is
-// parked instead. The discard is refused: nobody would know of the third event, which a new plan finds.
-func TestAnEventThatWasParkedAfterThePlan(t *testing.T) {
+// waitingEvent returns a record's event in the form in which it is parked.
+func waitingEvent(r *projection.DecodedRecord, expected int64) *projection.Parked {
+	return &projection.Parked{Record: r.Record, Decoded: r.Decoded, Class: event.VersionGap, Expected: expected}
+}
+
+// newDiscarder returns a Repair that knows the decisions of people, which a discard needs.
+func newDiscarder(pool *pgxpool.Pool, w *worker) *repair.Repair {
+	return repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+}
+
+// startWithThreeEvents has three events of version 3 of account a. The first one, at offset 1, is parked.
+// The others are returned.
+func startWithThreeEvents(t *testing.T) (*pgxpool.Pool, []projection.DecodedRecord, *repair.Repair) {
+	t.Helper()
 	pool, w := startAtTheLimit(t)
 	others := w.Records(credit("a", 3, "5", "EUR"), credit("a", 3, "7", "EUR"))
 	if _, err := w.Fold(t.Context(), others, 1000); err != nil {
 		t.Fatal(err)
 	}
 	w.MustFlush()
-	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+	return pool, others, newDiscarder(pool, w)
+}
+
+// TestAnEventThatWasParkedAfterThePlan has three events of a version. One person plans the discard of the
+// second one, which is not parked. Then another person discards the first one, and the second one is
+// parked instead. The discard is refused: nobody would know of the third event, which a new plan finds.
+func TestAnEventThatWasParkedAfterThePlan(t *testing.T) {
+	pool, others, r := startWithThreeEvents(t)
 	second := discardOf("a", 3, 2, event.VersionGap)
 	found, err := r.PlanDiscard(t.Context(), []readmodel.Discard{second})
 	if err != nil || found[0].Removed {
@@ -336,7 +353,7 @@ func TestAnEventThatWasParkedAfterThePlan(t *testing.T) {
 	}
 	second.NotParked = true
 	first := discardOf("a", 3, 1, event.VersionGap)
-	first.Instead = &projection.Parked{Record: others[0].Record, Decoded: others[0].Decoded, Class: event.VersionGap}
+	first.Instead = waitingEvent(&others[0], 0)
 	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err != nil {
 		t.Fatal(err)
 	}
@@ -351,23 +368,17 @@ func TestAnEventThatWasParkedAfterThePlan(t *testing.T) {
 // parked event and has the second one parked instead. Another person discards the second one after the
 // plan. The discard is refused: nobody would know of the third event, which a new plan finds.
 func TestWhatIsParkedInsteadWasDiscardedMeanwhile(t *testing.T) {
-	pool, w := startAtTheLimit(t)
-	others := w.Records(credit("a", 3, "5", "EUR"), credit("a", 3, "7", "EUR"))
-	if _, err := w.Fold(t.Context(), others, 1000); err != nil {
-		t.Fatal(err)
-	}
-	w.MustFlush()
-	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+	pool, others, r := startWithThreeEvents(t)
 	if _, err := r.Discard(t.Context(), []readmodel.Discard{discardOf("a", 3, 2, event.VersionGap)}); err != nil {
 		t.Fatal(err)
 	}
 	first := discardOf("a", 3, 1, event.VersionGap)
-	first.Instead = &projection.Parked{Record: others[0].Record, Decoded: others[0].Decoded, Class: event.VersionGap}
+	first.Instead = waitingEvent(&others[0], 0)
 	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err == nil || !strings.Contains(err.Error(), "was discarded meanwhile") {
 		t.Errorf("error %v", err)
 	}
 	same(t, "parked", lines(t, pool, `SELECT "offset"::text FROM parked_event`), "1")
-	first.Instead = &projection.Parked{Record: others[1].Record, Decoded: others[1].Decoded, Class: event.VersionGap}
+	first.Instead = waitingEvent(&others[1], 0)
 	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +391,7 @@ func TestWhatIsParkedInsteadWasDiscardedMeanwhile(t *testing.T) {
 func TestTheFirstEventOfAnAccountIsParkedInstead(t *testing.T) {
 	pool, w := startAtTheLimit(t)
 	two := w.Records(credit("new", 1, "5", "EUR"), credit("new", 1, "7", "EUR"))
-	other := &projection.Parked{Record: two[1].Record, Decoded: two[1].Decoded, Class: event.VersionGap}
+	other := waitingEvent(&two[1], 0)
 	for i := range two {
 		two[i].Decoded.Fault = &event.Fault{Class: event.UnsupportedCurrency}
 	}
@@ -390,7 +401,7 @@ func TestTheFirstEventOfAnAccountIsParkedInstead(t *testing.T) {
 	w.MustFlush()
 	first := discardOf("new", 1, 2, event.UnsupportedCurrency)
 	first.Instead = other
-	r := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(w.Format), FirstVersion: 1, Decisions: readmodel.NewDecisions(pool, balance.Definition{})})
+	r := newDiscarder(pool, w)
 	if _, err := r.Discard(t.Context(), []readmodel.Discard{first}); err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +446,7 @@ func TestABrokenEventDoesNotKeepAnEventBeyondTheLimitFromItsTurn(t *testing.T) {
 		if len(due) != 1 || due[0].Version != 3 {
 			t.Fatalf("due %+v", due)
 		}
-		read := &repair.ReadAgain{Of: due[0], Until: w.Next, HighestAt: 2, First: []*projection.Parked{{Record: records[0].Record, Decoded: records[0].Decoded, Class: event.VersionGap, Expected: 4}}}
+		read := &repair.ReadAgain{Of: due[0], Until: w.Next, HighestAt: 2, First: []*projection.Parked{waitingEvent(&records[0], 4)}}
 		if err := newRepair(t, pool, 0).ParkBeyond(t.Context(), read, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
 			t.Fatal(err)
 		}
@@ -459,7 +470,7 @@ func TestABrokenEventBeyondTheLimitIsReadAgainOnce(t *testing.T) {
 	if len(due) != 1 || due[0].Version != 3 {
 		t.Fatalf("due %+v", due)
 	}
-	read := &repair.ReadAgain{Of: due[0], Until: w.Next, HighestAt: records[0].Record.Offset, First: []*projection.Parked{{Record: records[0].Record, Decoded: records[0].Decoded, Class: event.VersionGap, Expected: 4}}}
+	read := &repair.ReadAgain{Of: due[0], Until: w.Next, HighestAt: records[0].Record.Offset, First: []*projection.Parked{waitingEvent(&records[0], 4)}}
 	w.MustFold(credit("a", 6, "1", "EUR"), credit("a", 7, "1", "EUR"))
 	w.MustFlush()
 	if err := newRepair(t, pool, 0).ParkBeyond(t.Context(), read, readmodel.NewDecisions(pool, balance.Definition{})); err != nil {
