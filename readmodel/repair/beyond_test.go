@@ -169,6 +169,29 @@ func TestAnUnskipForgetsNoPlace(t *testing.T) {
 	}
 }
 
+// TestAnUnskipRestoresNoEventThatNeverCame skips a version of which no event came, discards all later
+// events, and takes the skip back. Then no event of the account waits.
+func TestAnUnskipRestoresNoEventThatNeverCame(t *testing.T) {
+	pool, w := startAtTheLimit(t)
+	w.MustFold(credit("b", 1, "1", "EUR"), credit("b", 4, "1", "EUR"), credit("b", 5, "1", "EUR"))
+	w.MustFlush()
+	r := newRepair(t, pool, 0)
+	if plan, err := r.PlanSkip(t.Context(), skipOf("b", 2)); err != nil || plan.Event != (repair.SkippedEvent{}) {
+		t.Errorf("known of the version: %+v, error %v", plan.Event, err)
+	}
+	if _, err := r.Skip(t.Context(), skipOf("b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	list := []readmodel.Discard{discardOf("b", 4, 3, event.VersionGap), discardOf("b", 5, 4, event.VersionGap)}
+	if _, err := r.Discard(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Unskip(t.Context(), skipOf("b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "b"), "EUR 1.00 1 open b-1 false -")
+}
+
 // discardOf discards the event of an account at an offset.
 func discardOf(accountID string, version, offset int64, class event.Class) readmodel.Discard {
 	return readmodel.Discard{Subject: readmodel.Subject{AccountID: accountID, Version: version}, Action: readmodel.Action{

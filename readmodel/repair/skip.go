@@ -211,9 +211,6 @@ func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known
 			"add --nothing-waits if it is known to be lost", next)
 	}
 	of, err = loadSkippedEvent(ctx, db, s)
-	if err == nil && of.Class == "" && known.Overflowed {
-		of.Class = event.VersionGap // the event may be beyond the park limit
-	}
 	if err != nil || of.Class != event.VersionGap {
 		return known, of, err
 	}
@@ -301,7 +298,7 @@ func (r *Repair) skipAgain(ctx context.Context, tx *accountdb.Tx, s Skip, wasKno
 		return false, nil
 	}
 	of, err := loadSkippedEvent(ctx, tx.DB(), s)
-	if err != nil || of.Class == "" && !seen {
+	if err != nil || of.Place.Topic == "" && !seen {
 		return false, err
 	}
 	eventID := ""
