@@ -3,6 +3,9 @@ package cli
 import (
 	"errors"
 	"regexp"
+	"strings"
+
+	"github.com/alecthomas/kong"
 )
 
 // reworded has the errors of the parser that are printed with another text. The first three errors
@@ -15,8 +18,7 @@ var reworded = []struct {
 	{regexp.MustCompile(`(bool value must be .*?) but got "(?s:.*?)"( \(from envar |$)`), "$1$2"},
 	{regexp.MustCompile(`\(from envar (\w+)="(?s:.*)"\)$`), "(from $1)"},
 	{regexp.MustCompile(`^<id>: expected a valid 64 bit int but got "(?s:.*)"$`), "<id>: is not the number of a request, such as 17; `projector requests` lists them"},
-	{regexp.MustCompile(`^(--[a-z-]+ must be one of )"",`), "$1"},
-	{regexp.MustCompile(`^--output must be one of "text","json" but got ("(?s:.*)")$`), "--output (PROJECTOR_OUTPUT): must be text or json, not $1"},
+	{regexp.MustCompile(`^(--[a-z-]+ must be one of )(?:"",)?(.*) but got ("(?s:.*)")$`), "$1$2, not $3"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected duration but got ("(?s:.*?)"): .*?( \(from \w+\))?$`), "$1: must be a duration, such as 30s or 24h, not $2$3"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit int but got ("(?s:.*?)")( \(from \w+\))?$`), "$1: must be a whole number, such as 17, not $2$3"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected (?:int|float|duration) value but got "-[0-9.][^"]*" \(short flag\); .*$`), "$1: must not be negative"},
@@ -29,6 +31,12 @@ func reword(err error) error {
 	text := err.Error()
 	for _, m := range reworded {
 		text = m.text.ReplaceAllString(text, m.instead)
+	}
+	if failed, is := errors.AsType[*kong.ParseError](err); is {
+		for _, f := range failed.Context.Flags() { // the parser does not say that the value is from a variable
+			name := "--" + f.Name
+			text = strings.Replace(text, name+" must be one of ", name+" ("+strings.Join(f.Envs, ", ")+"): must be one of ", 1)
+		}
 	}
 	return errors.New(text)
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"testing"
 
@@ -50,14 +51,13 @@ func TestAWrongVariable(t *testing.T) {
 	for variable, want := range map[string]string{
 		"RETRY_MAX":        `projector: --retry-max: must be a duration, such as 30s or 24h, not "7d" (from RETRY_MAX)`,
 		"PARK_LIMIT":       `projector: --park-limit: must be a whole number, such as 17, not "7d" (from PARK_LIMIT)`,
-		"PROJECTOR_OUTPUT": `projector: --output (PROJECTOR_OUTPUT): must be text or json, not "7d"`,
+		"PROJECTOR_OUTPUT": `projector: --output (PROJECTOR_OUTPUT): must be one of "text","json", not "7d"`,
+		"PROJECTOR_ACTION": `projector: --action (PROJECTOR_ACTION): must be one of "replay","discard","skip","unskip","fetch","open","rebuild",` +
+			`"position_set","pause","resume","prune","four_eyes", not "7d"`,
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "7d")
-			command := "run"
-			if variable == "PROJECTOR_OUTPUT" {
-				command = "lag"
-			}
+			command := cmp.Or(map[string]string{"PROJECTOR_OUTPUT": "lag", "PROJECTOR_ACTION": "audit"}[variable], "run")
 			var out, stderr bytes.Buffer
 			if status := cli.Main(t.Context(), []string{command}, &out, &stderr, flags.BuildInfo{}); status != 2 || stderr.String() != want+"\n" {
 				t.Errorf("status %d: %s", status, stderr.String())

@@ -27,7 +27,7 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{exit.Usage, []string{"account", "show", ""}, []string{"<id>", "is empty"}},
 		{exit.Usage, []string{"account", "show"}, []string{"<id>", "is missing"}},
 		{exit.Usage, []string{"account", "skip", "acc-a", "--version=x", "--reason=x"}, []string{"--version", `must be a whole number, such as 17, not "x"`}},
-		{exit.Usage, []string{"audit", "--action=foo"}, []string{`--action must be one of "replay",`}},
+		{exit.Usage, []string{"audit", "--action=foo"}, []string{`--action (PROJECTOR_ACTION): must be one of "replay",`}},
 		{exit.Usage, []string{"projection", "check", "nope.sql"}, []string{"<file>: open nope.sql: no such file"}},
 		{exit.Usage, []string{"verify", "--ledger=nope.csv", "--database-url=postgres://127.0.0.1:1/nobody"}, []string{"--ledger", "nope.csv: no such file"}},
 		{exit.Usage, []string{"run", "--max-batch-bytes=1023KiB"}, []string{"--max-batch-bytes (MAX_BATCH_BYTES): must be from 1MiB to 512MiB"}},
