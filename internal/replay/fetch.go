@@ -37,6 +37,9 @@ type Fetch struct {
 // Plan queries the outbox for the missing versions, and plans the returned events. The function
 // shown, which may be nil, is called with the number of versions that were queried.
 func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
+	if len(f.Missing) == 0 { // people try their --outbox-url and --outbox-query then
+		return f.ask(ctx, nil)
+	}
 	done := int64(0)
 	for question := range slices.Chunk(f.Missing, outbox.AskAtOnce) {
 		if err := f.ask(ctx, question); err != nil {
@@ -56,7 +59,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	for i, m := range question {
 		wanted[i], m.Plan = m.Version, PlanNotFound
 	}
-	for len(question) > 0 {
+	for first := true; first || len(question) > 0; first = false {
 		answer, err := outbox.Fetch(ctx, f.Outbox, f.Formats, f.By, wanted)
 		if err != nil {
 			return err

@@ -37,6 +37,17 @@ func TestGapsFetchReadsBytes(t *testing.T) {
 }
 
 // TestGapsFetchIsNotUsedUpByOneAccount has an account that waits for very many versions, because the
+// TestGapsFetchWithoutGaps expects the error of an outbox or a query also if no account waits, because
+// people try their settings then.
+func TestGapsFetchWithoutGaps(t *testing.T) {
+	s := clitest.NewStage(t)
+	fetch := append([]string{"gaps", "fetch"}, outboxOf(s)...)
+	clitest.Contains(t, s.Must(fetch...), "no account waits for an event that can be fetched")
+	s.Exec("DROP TABLE outbox")
+	clitest.Contains(t, s.Refused(exit.Failed, fetch...), "42P01")
+}
+
+// TestGapsFetchIsNotUsedUpByOneAccount has an account that waits for very many versions, because the
 // version of its event is mistyped.
 func TestGapsFetchIsNotUsedUpByOneAccount(t *testing.T) {
 	s := clitest.NewStage(t)
