@@ -95,7 +95,8 @@ func (c *accountStatementCmd) failure(err error) error {
 
 // remedy returns the commands that show why entries are missing.
 func (c *accountStatementCmd) remedy() string {
-	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, flags.ShellWord(c.ID))
+	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%[1]s --account=%[2]s`; "+
+		"`projector rebuild --projection=%[1]s --check` says whether the topic has lost records", statement.Name, flags.ShellWord(c.ID))
 }
 
 func (c *accountStatementCmd) explain(std *output.Streams, sum *statement.Summary) {
