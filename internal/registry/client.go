@@ -65,12 +65,9 @@ const (
 type client struct{ sr *sr.Client }
 
 func newClient(cfg Config) (*client, error) {
-	transport := &http.Transport{
-		DialTLSContext: cfg.TLS.Dial, ResponseHeaderTimeout: requestWithin, IdleConnTimeout: time.Minute,
-	}
 	opts := []sr.ClientOpt{
 		sr.URLs(cfg.URLs...), sr.UserAgent(userAgent),
-		sr.HTTPClient(&http.Client{Transport: bounded{transport}, Timeout: requestWithin, CheckRedirect: staysEncrypted}),
+		sr.HTTPClient(&http.Client{Transport: bounded{connecting{cfg.TLS}}, Timeout: requestWithin, CheckRedirect: staysEncrypted}),
 	}
 	if cfg.Username != "" {
 		opts = append(opts, sr.PreReq(func(req *http.Request) error {
@@ -87,6 +84,19 @@ func newClient(cfg Config) (*client, error) {
 		return nil, fmt.Errorf("create the client of the schema registry: %w", err)
 	}
 	return &client{cl}, nil
+}
+
+// connecting is a transport that connects for each request, so that it reads the files of the
+// certificates each time. A transport with open connections could not do this behind a proxy.
+type connecting struct{ credential.TLS }
+
+func (c connecting) RoundTrip(req *http.Request) (*http.Response, error) {
+	cfg, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	once := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg, ResponseHeaderTimeout: requestWithin, DisableKeepAlives: true}
+	return once.RoundTrip(req)
 }
 
 const (
