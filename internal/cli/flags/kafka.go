@@ -100,6 +100,7 @@ func OpenKafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
 // Reach fails if no broker answers in time. It asks all seed brokers at once, so a frozen broker
 // causes no delay.
 func Reach(ctx context.Context, client *kgo.Client, within time.Duration) error {
+	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	brokers := client.SeedBrokers()
@@ -119,7 +120,7 @@ func Reach(ctx context.Context, client *kgo.Client, within time.Duration) error 
 		}
 	}
 	seeds, _ := client.OptValue(kgo.SeedBrokers).([]string)
-	return unreached(errclass.NoAnswer(ctx, seeds, within, err))
+	return unreached(errclass.NoAnswer(ctx, seeds, time.Since(begun).Round(time.Second), err)) // the caller may give it less time
 }
 
 func unreached(err error) error {

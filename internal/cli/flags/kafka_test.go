@@ -1,12 +1,16 @@
 package flags
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 func TestCheckBroker(t *testing.T) {
@@ -51,5 +55,21 @@ func TestBrokersReceiveTheVersion(t *testing.T) {
 	}
 	if got := softwareVersion(flags.built.Version); got != "v1.2.3-dirty" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestTheTimeToReachABroker has a broker that does not answer, and less time than usual, because the
+// database took the rest.
+func TestTheTimeToReachABroker(t *testing.T) {
+	frozen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = frozen.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	address := frozen.Addr().String()
+	if _, err := OpenKafka(ctx, []kgo.Opt{kgo.SeedBrokers(address)}); err == nil || !strings.Contains(err.Error(), "no answer from "+address+" within 1s") {
+		t.Errorf("error %v", err)
 	}
 }
