@@ -134,8 +134,8 @@ func differenceDocument(x *rebuild.Difference, balances *change.Balances) any {
 
 func (r *rebuilding) printDifferences() error {
 	report := &r.report
-	r.on.Std.Printf("%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
-		r.build.Records(), report.Checked, r.nouns(), report.Matched, report.Different(), report.LeftAlone())
+	r.on.Std.Printf("%s read, %s compared: %d are right, %d are not, %d were left alone\n",
+		output.Counted(r.build.Records(), "record"), output.Counted(report.Checked, r.noun()), report.Matched, report.Different(), report.LeftAlone())
 	if len(report.Differences) == 0 {
 		return nil
 	}
