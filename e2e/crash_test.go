@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,5 +88,21 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	w.produce(records[stops*part:])
 	w.exact(w.oracle(), want)
 	last.terminate()
+	w.atRest()
+}
+
+// TestAClosedTerminal sends SIGHUP twice, as the kernel and the shell of a terminal do. The program
+// drains as after SIGTERM.
+func TestAClosedTerminal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	p := w.start()
+	w.produce(w.shortStream())
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	p.Signal(syscall.SIGHUP)
+	p.Signal(syscall.SIGHUP)
+	if status := p.exit(soon); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
 	w.atRest()
 }
