@@ -47,6 +47,7 @@ var guesses = []guess{
 		field: event.FieldEventID, fits: func(p *sample) bool { return isNumberOrText(p) && !isAccount(parentOf(p.path)) },
 		names: []string{"eventid", "messageid", "msgid", "id", "uuid", "txid", "txnid", "transactionid", "entryid", "reference", "ntryref"},
 		ends:  []string{"eventid", "uuid", "txid", "txnid", "transactionid", "reference", "ref"},
+		weak:  []string{"eventuid", "uid"}, // some producers use it for a user
 	},
 	{
 		field: event.FieldAccountID, fits: isNumberOrText,

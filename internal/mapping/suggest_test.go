@@ -84,6 +84,8 @@ func TestSuggestWithoutKnownNames(t *testing.T) {
 		"a number": {
 			[]string{`{"docNr":1,"iban":"A"}`, `{"docNr":2,"iban":"B"}`}, []string{"eventId: {path: docNr, type: integer}", "accountId: iban"}, "",
 		},
+		"a uid":                       {[]string{`{"uid":"x","iban":"A"}`}, []string{"eventId: uid"}, ""},
+		"a uid next to a reference":   {[]string{`{"uid":"x","posting_ref":"r","iban":"A"}`}, []string{"eventId: posting_ref"}, ""},
 		"a number that is not unique": {[]string{`{"docNr":1}`, `{"docNr":1}`}, []string{"# eventId: PATH"}, ""},
 		"an account in two parts": {
 			[]string{`{"id":"x","acct":{"nr":4711,"bank":"017","currency":"EUR"}}`},
