@@ -22,7 +22,7 @@ import (
 type EventFlags struct {
 	Format           string     `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
 	FirstVersion     int64      `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
-	Currencies       string     `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
+	Currencies       string     `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas; ALL is the lek (default all)."`
 	IgnoreEventTypes []string   `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
 	Mapping          flags.File `env:"EVENT_MAPPING" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/mapping.md."`
 
