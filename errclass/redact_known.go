@@ -135,6 +135,10 @@ func serverText(e *pgconn.PgError) string {
 	if len(objects) > 0 {
 		text += " (" + strings.Join(objects, ", ") + ")"
 	}
+	if name := e.ConstraintName; e.Code == "23505" && (name == "dlq_action_pkey" || name == "repair_request_pkey") {
+		text += fmt.Sprintf(": the sequence of its ids is behind its rows, as after logical replication; "+
+			"as the owner, run SELECT setval(pg_get_serial_sequence('%s', 'id'), max(id)) FROM %[1]s", e.TableName)
+	}
 	return strings.TrimSpace(text)
 }
 

@@ -48,6 +48,11 @@ func TestSafe(t *testing.T) {
 		want string
 	}{
 		{"check", refusal("23514"), "ERROR 23514 check_violation (table account_balance, constraint balance_check)"},
+		{
+			"an id twice", &pgconn.PgError{Severity: "ERROR", Code: "23505", TableName: "dlq_action", ConstraintName: "dlq_action_pkey"},
+			"ERROR 23505 unique_violation (table dlq_action, constraint dlq_action_pkey): the sequence of its ids is behind its rows, as after logical replication; " +
+				"as the owner, run SELECT setval(pg_get_serial_sequence('dlq_action', 'id'), max(id)) FROM dlq_action",
+		},
 		{"out of range", refusal("22003"), "ERROR 22003 numeric_value_out_of_range (table account_balance, constraint balance_check)"},
 		{"trigger", refusal("P0001"), "ERROR P0001 raise_exception (table account_balance, constraint balance_check)"},
 		{"odd code", refusal("2300\n"), "ERROR sqlstate (table account_balance, constraint balance_check)"},
