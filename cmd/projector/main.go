@@ -25,8 +25,10 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
-		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP) // never stopped: a terminal that closes may send it twice
+	if !signal.Ignored(syscall.SIGHUP) {
+		// This is never stopped, because a terminal that closes may send the signal twice. With nohup,
+		// the signal stays ignored.
+		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP)
 	}
 	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, flags.BuildInfo{Version: version, Commit: commit}))
 }
