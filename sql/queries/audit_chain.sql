@@ -1,5 +1,5 @@
--- Returns the whole audit trail in the order of its hash chain. Each field has the text that is
--- hashed. Rows that have no place in the chain come last.
+-- Returns the whole audit trail in the order of its hash chain. The hash of a row is computed from
+-- these texts of its columns. Rows that have no place in the chain come last.
 SELECT id, chain, hash,
        ARRAY[id::text, action, account_id, version::text, topic, partition::text, "offset"::text,
              dlq_topic, dlq_partition::text, dlq_offset::text, class, actor, db_user, reason, result,

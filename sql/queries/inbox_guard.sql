@@ -1,8 +1,8 @@
 -- Returns what a consumer needs to decide whether a pruned inbox still has the markers of all
--- messages that will be read. This is the time before which markers may have been deleted (null if
--- none was), and the offsets up to which other consumer groups of the projection have ever
--- processed this partition of the same topic, with the leader epochs of these offsets (migration
--- 00005). An unknown topic id ($5) matches every topic id.
+-- messages that will be read. The first value is the time before which markers may have been
+-- deleted, or null if none was. The others are the offsets up to which other consumer groups of the
+-- projection have ever processed this partition of the same topic, and the leader epochs of these
+-- offsets (see migration 00005). An unknown topic id ($5) matches every topic id.
 SELECT (SELECT until FROM inbox_pruned WHERE handler = $1),
        coalesce(array_agg(o.judged_until), '{}'),
        coalesce(array_agg(CASE WHEN o.judged_epoch_at = o.judged_until THEN o.judged_epoch ELSE -1 END), '{}')

@@ -1,8 +1,8 @@
 -- Inserts accounts that had no row when they were read, sorted by account id so that concurrent
--- writers cannot deadlock. An account to which another writer has given a row meanwhile is not
--- changed, because its new state was computed without this row. The balance is a parameter in minor
--- units. The multiplication gives the result exactly as many decimals as the currency has. Only the
--- balance projection has money and a status.
+-- writers cannot deadlock. If another writer has inserted the row of an account meanwhile, the
+-- account is not changed, because its new state was computed without this row. The balance is a
+-- parameter in minor units. The multiplication gives the result exactly as many decimals as the
+-- currency has. Only the balance projection has money and a status.
 INSERT INTO {account}
     ({projection_column}account_id,
      {balances} currency, balance, status,

@@ -1,8 +1,8 @@
 -- Returns accounts whose next event may be one of the events beyond the park limit in the
--- partitions $2. An account without a row has the version $3. Accounts whose next event is parked are
--- left out, because their parked events are applied first. If that event cannot be applied, an event
--- beyond the limit may take its place. The query returns at most 4 accounts, sorted by partition and
--- offset.
+-- partitions $2. An account without a row has the version $3. Accounts whose next event is parked
+-- are left out, because their parked events are applied first. If that event cannot be applied, an
+-- event beyond the limit may replace it. The query returns at most 4 accounts, sorted by partition
+-- and offset.
 SELECT d.account_id, d.version, d.partition, d.lowest_version, d.highest_version, d.events, d.first_offset, d.last_offset, d.first_version
 FROM (SELECT o.*, coalesce(b.version, $3::int8) AS version
     FROM {overflow} o

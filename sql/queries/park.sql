@@ -1,7 +1,8 @@
--- Parks an event. An event that is already parked for this version is replaced in two cases: it cannot
--- be applied and the new event waits for a missing version, or both wait and the new event is before it
--- in its partition. The worker of another partition may have parked it, so this worker may not know of
--- it.
+-- Parks an event. Another event may already be parked for this version. The new event replaces it
+-- in two cases. In the first case, the parked event cannot be applied and the new event waits for a
+-- missing version. In the second case, both wait and the new event is earlier in the same
+-- partition. This worker may not know the parked event, because the worker of another partition may
+-- have parked it.
 INSERT INTO {parked} AS p
     ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers)
 VALUES ({projection_value}$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)

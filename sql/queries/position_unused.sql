@@ -1,7 +1,7 @@
--- Returns the positions of a consumer group in a topic. For each position, it returns whether
+-- Returns the positions of a consumer group in a topic. The columns of each position say whether
 -- another group of the projection has processed all records of the partition that this group has
--- processed, whether this role may delete it, and whether it is of a custom projection that compares
--- versions.
+-- processed, whether this role may delete the position, and whether it is of a custom projection
+-- that compares versions.
 SELECT p.partition, p.next_offset, p.fence, p.projection,
        EXISTS (SELECT FROM projector_position o
                WHERE o.projection = p.projection AND o.topic = p.topic AND o.topic_id = p.topic_id
