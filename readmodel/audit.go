@@ -171,7 +171,7 @@ type DeadLetterPlace struct {
 // DeadLetterHistory says what operators have done about a dead letter.
 type DeadLetterHistory struct {
 	Discarded bool
-	Replays   int // recorded replays to the database, whatever their effect
+	Replays   int // recorded replays to the database, with or without an effect
 }
 
 // LoadHistory reads what was done about records of a DLQ topic. Each key of the result is a

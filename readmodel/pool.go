@@ -43,10 +43,10 @@ var sessionDefaults = map[string]string{
 	"enable_seqscan":  "off",
 }
 
-// fixed are set on each connection to PostgreSQL, whatever the URL, the role or the database has. The
-// program sends and reads UTF-8. With another client_encoding, PostgreSQL would store other
-// characters, and would refuse to send some. The program's statements have no escapes with a
-// backslash, so they need standard_conforming_strings. PgBouncer accepts both parameters.
+// fixed are set on each connection to PostgreSQL. They override settings of the URL, the role and
+// the database. The program sends and reads UTF-8. With another client_encoding, PostgreSQL would
+// store other characters, and would refuse to send some. The program's statements have no escapes
+// with a backslash, so they need standard_conforming_strings. PgBouncer accepts both parameters.
 var fixed = map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"}
 
 // fixSession sets the parameters of a connection that must not depend on the login.

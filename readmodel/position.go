@@ -125,10 +125,10 @@ func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, 
 	return stored, inserted, err
 }
 
-// QueueFence queues the statements that raise the fences of a projection's partitions; see fence.sql.
-// If topics is nil, these are all its partitions. While the first statement waits, another transaction
-// may insert a position, and only the second statement sees this position. From then on, a transaction
-// that inserts a position waits; see position_wait.sql.
+// QueueFence queues the statements that raise the fences of a projection's partitions; see
+// fence.sql. If topics is nil, these are all its partitions. While the first statement waits,
+// another transaction may insert a position. Only the second statement sees this position. After
+// the second statement, a transaction that inserts a position waits; see position_wait.sql.
 func QueueFence(tx *Tx, name string, topics []string, partitions []int32) {
 	for range 2 {
 		tx.Queue(sql.Query("fence"), name, topics, partitions)

@@ -74,8 +74,9 @@ func Map[K comparable, V any](ctx context.Context, db Querier, what, text string
 	return values, err
 }
 
-// Stream makes an iterator of the function each, which calls fn for each value, ends at an error of
-// fn, and returns it. Any other error of the function each ends the iteration.
+// Stream returns an iterator over the values for which each calls fn. The function each must end
+// when fn returns an error, and must return this error. Any other error of each is the last element
+// of the iteration.
 func Stream[T any](each func(fn func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		err := each(func(value T) error {

@@ -223,8 +223,8 @@ func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	return refuseLeaks(ctx, pool)
 }
 
-// refuseLeaks returns an errclass.Text if an operator could write to the tables without approval. It
-// proposes statements that take direct grants away, for example those that a rebuild has proposed.
+// refuseLeaks returns an errclass.Text if an operator could write to the tables without approval.
+// It proposes statements that revoke direct grants, for example those that a rebuild has proposed.
 func refuseLeaks(ctx context.Context, db Querier) error {
 	ways, err := Texts(ctx, db, "read who can repair alone", "four_eyes_leaks")
 	if err != nil || len(ways) == 0 {

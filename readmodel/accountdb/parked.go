@@ -88,8 +88,8 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// unreadable returns an event that cannot be applied, for a parked record that is not an event of
-// this account and version with the present --format and --mapping.
+// unreadable returns an event that cannot be applied. It replaces a parked record from which the
+// present --format and --mapping read no event, or an event of another account or version.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},

@@ -105,7 +105,7 @@ func eachAccount(ctx context.Context, rows pgx.Rows, fn func(*projection.StoredA
 
 // accountReader decodes a row from its bytes on the wire.
 type accountReader struct {
-	ctx     context.Context // of the query
+	ctx     context.Context // the context of the query
 	account projection.StoredAccount
 	checked bool // the formats of the columns were checked
 }

@@ -22,7 +22,7 @@ type Changes struct {
 	Balances     []Balance                // the balances before and after each record; see Options.Balances
 
 	DeadLetters []projection.DeadLetter // must be published before anything is written
-	DecidedOn   []StoredVersion         // the versions on which the dead letters are based
+	DecidedOn   []StoredVersion         // the stored versions that led to the dead letters
 	Unwritten   []StoredVersion         // the versions in DecidedOn whose accounts are not written
 	Assumed     []string                // accounts that are assumed to be new
 

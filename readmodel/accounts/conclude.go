@@ -153,9 +153,9 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	f.touch(a)
 }
 
-// hasVersionBeyond reports whether an event that cannot be applied has the version of an event beyond the
-// limit since the last flush. If it were parked, the other event would not be stored, and could not take
-// its place.
+// hasVersionBeyond reports whether an event that cannot be applied has the version of an event
+// beyond the limit since the last flush. If it were parked, the other event would not be stored,
+// and could not replace this one.
 func (f *Fold) hasVersionBeyond(a *account, q *queue, version int64, class event.Class) bool {
 	return class != event.VersionGap && q.overflowed && slices.ContainsFunc(f.changes.Overflows, func(o Overflow) bool {
 		return o.Version == version && o.AccountID == f.idOf(a)

@@ -9,8 +9,8 @@ import (
 )
 
 // HealPiece is the largest number of parked events that are read and applied at a time. If the
-// account has no more parked events than this, those that can be applied are applied in the
-// transaction that fills the gap, unless this transaction is limited to one event.
+// account has no more parked events than this, the transaction that fills the gap applies all that
+// can be applied. The exception is a transaction that is limited to one event.
 const HealPiece = 1000
 
 // healGlance is the largest number of parked events in the first read of an account. Often another

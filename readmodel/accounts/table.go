@@ -27,7 +27,7 @@ type account struct {
 	decidedOn                 bool // its stored version is among changes.DecidedOn
 	unread                    bool // the account was not read from the database yet
 	assumed                   bool // assumed to be new; while unread, only a candidate for that
-	dropped                   bool // look-ups do not find it any more
+	dropped                   bool // removed from the table, so look-ups do not find it
 	spilled                   bool // its last event id is in table.longer, because the id exceeds room
 }
 

@@ -144,8 +144,8 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// warm loads into the processor's cache most of the memory that the method applied will read; see
-// table.warm.
+// warm reads most of the memory that the method applied will read, so that it is in the processor's
+// cache; see table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {

@@ -153,7 +153,8 @@ func (b *Balance) noteSkipped(ctx context.Context) error {
 	return nil
 }
 
-// cacheBytes is the memory limit of the fold. It is halved as long as a version index is in memory.
+// cacheBytes is the memory limit of the fold. The limit is halved as long as a version index is in
+// memory.
 func (b *Balance) cacheBytes() int {
 	if b.cfg.Versions.held() {
 		return b.cfg.CacheBytes() / 2

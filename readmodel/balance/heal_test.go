@@ -76,8 +76,9 @@ func TestAParkedEventOfAnotherAccountIsNotApplied(t *testing.T) {
 	}
 }
 
-// Two events of one version come in different partitions. The first cannot be applied, and the worker
-// of the second does not know that the first is parked. The second still takes its place.
+// Two events of one version come in different partitions. The first cannot be applied, and the
+// worker of the second does not know that the first is parked. The second event still replaces the
+// first.
 func TestAParkedEventOfAnotherPartitionGivesWay(t *testing.T) {
 	pool, w := startWorker(t)
 	other := newWorker(t, pool, readmodeltest.InPartition(1))

@@ -102,8 +102,8 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 }
 
 // Doubts returns a function that says why an event without a marker may have been processed. A
-// dead-lettered event may have been counted later. If it became a dead letter before the time up to
-// which markers were pruned, the marker of this later count may be missing.
+// dead-lettered event may have been counted later. The marker of this count may have been pruned if
+// the event became a dead letter before the pruned time.
 //
 // The time failedAt is from the clock of the instance that has published the dead letter. The query
 // adds a margin, because that clock may have been ahead of the database's clock.

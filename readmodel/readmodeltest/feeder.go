@@ -15,8 +15,7 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Observer counts for how many events the recent-event cache of a projection had an entry or had
-// none.
+// Observer counts the hits and misses of a projection's recent-event cache, in events.
 type Observer struct{ Hits, Misses int }
 
 // Parked implements readmodel.Observer.

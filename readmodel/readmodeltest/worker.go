@@ -128,7 +128,8 @@ func (w *Worker) MustFlush() projection.Flushed {
 	return changes
 }
 
-// Mapping is a readmodel.Mapping. Mappings with different values read events differently.
+// Mapping is a readmodel.Mapping for tests. Two different values are two mappings that read events
+// differently.
 type Mapping string
 
 // Meaning implements readmodel.Mapping.

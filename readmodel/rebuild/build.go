@@ -41,7 +41,7 @@ const (
 	// chunkRecords is the number of records at which a chunk is folded. A chunk may be folded
 	// earlier.
 	chunkRecords = 512
-	// flushEvents and flushBytes limit the size of a transaction, and thus the memory.
+	// flushEvents and flushBytes limit the size of a transaction, and so the memory it needs.
 	flushEvents = 200_000
 	flushBytes  = 16 << 20
 )

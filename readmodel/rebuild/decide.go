@@ -147,7 +147,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 		return nil
 	}
 	c.sums = c.sums || !t.ofAccounts
-	// A row whose difference is not of the kind Unknown may lack events, and it is unknown which
+	// A row may lack events, unless its difference is of the kind Unknown. It is unknown which
 	// events it lacks.
 	c.uncounted = c.uncounted || kind != Unknown
 	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts

@@ -98,8 +98,9 @@ func TestASwapMarksWhatItsLastRecordsCount(t *testing.T) {
 	}
 }
 
-// TestASwapMarksNoEventOfARowThatItLeavesAlone shows that a swap is rolled back if it would leave an
-// account alone, because one of its events was replayed meanwhile, and mark another event of it.
+// TestASwapMarksNoEventOfARowThatItLeavesAlone shows that a swap is rolled back if it would mark an
+// event of an account in the inbox without changing the account. It would leave the account alone
+// because another event of the account was replayed meanwhile.
 func TestASwapMarksNoEventOfARowThatItLeavesAlone(t *testing.T) {
 	t.Parallel()
 	p := consumed(t, "counted", 1, 200, 300)

@@ -109,8 +109,8 @@ const (
 	ErrUnclearMarkers errclass.Text = "some rows would be replaced and others left alone, and the inbox lacks events. It is not known which of the rows " +
 		"these events belong to, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again. " +
 		"If `inbox prune` has removed markers, no rebuild can tell, and people have to correct these rows"
-	// ErrUnclearSums means that accounts would get another version, and that the rows that may lack
-	// the events up to this version would be left alone, or the reverse.
+	// ErrUnclearSums means that a swap would change accounts, but not the rows that may lack the
+	// events of these accounts, or the reverse.
 	ErrUnclearSums errclass.Text = "some accounts would get another version and rows that belong to no account would be left alone, or the reverse. " +
 		"Such a row could lack an event for ever or have it twice, so nothing was changed: replay the dead letters of this projection (`projector dlq replay`), and run it again"
 )

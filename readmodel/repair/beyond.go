@@ -59,9 +59,10 @@ func (r *Repair) ParkBeyond(ctx context.Context, a *ReadAgain, decisions *readmo
 }
 
 // rangeSince returns the range that is still beyond the park limit. Events that arrived after the
-// partition was read are at the offset Until or later, and their versions are not known. An account's next
-// event is never beyond the limit, so these versions are above it. The range is not read again before the
-// next event was applied: the account may wait for it for a long time.
+// partition was read are at the offset Until or later, and their versions are not known. An
+// account's next event is never beyond the limit, so these versions are above it. The range is read
+// again only after the account's next event was applied. The account may wait for that event for a
+// long time.
 func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange {
 	rest := a.Rest
 	if now.FirstOffset == a.Of.FirstOffset && now.LastOffset == a.Of.LastOffset && a.Until > now.LastOffset {
@@ -72,7 +73,7 @@ func (a *ReadAgain) rangeSince(now *accountdb.BeyondRange) accountdb.BeyondRange
 	if rest.Events > 0 && rest.FirstOffset != projection.NoOffset {
 		from = min(from, rest.FirstOffset)
 	}
-	if now.Highest == a.Of.Highest { // the next reading would otherwise take this version for a lost event
+	if now.Highest == a.Of.Highest { // otherwise the next reading would count this version as a lost event
 		from = min(from, a.HighestAt)
 	}
 	rest.Events, rest.Lowest = max(1, rest.Events+now.Events-a.Of.Events), now.Lowest

@@ -115,10 +115,11 @@ func TestWhatHappensWhileEventsAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestTheHighestEventIsReadAgain has a discarded event of the highest version, and another event that
-// arrives beyond the park limit while the partition is read again. The next reading has to see the
-// discarded event again. Otherwise it would take the highest event for one that the topic has lost,
-// and the account would be stale until this version comes, which may be never.
+// TestTheHighestEventIsReadAgain has a discarded event of the highest version, and another event
+// that arrives beyond the park limit while the partition is read again. The next reading has to see
+// the discarded event again. Otherwise the topic would seem to have lost the highest event. The
+// account would then be stale until the topic gets an event of this version, which may never
+// happen.
 func TestTheHighestEventIsReadAgain(t *testing.T) {
 	pool, w := startAtTheLimit(t)
 	w.MustFold(credit("a", 4, "1", "EUR"), credit("a", 900, "1", "EUR"))
@@ -143,8 +144,8 @@ func TestTheHighestEventIsReadAgain(t *testing.T) {
 	same(t, "read again from", lines(t, pool, "SELECT highest_version || ' from ' || first_offset FROM park_overflow"), "900 from 3")
 }
 
-// TestAnUnskipForgetsNoPlace skips a version while later events are beyond the park limit, and takes
-// the skip back. The later events are still read again when their turn comes.
+// TestAnUnskipForgetsNoPlace skips a version while later events are beyond the park limit, and
+// revokes the skip. The later events are still read again when their turn comes.
 func TestAnUnskipForgetsNoPlace(t *testing.T) {
 	const row = "SELECT concat_ws(' ', partition, lowest_version, highest_version, events, first_offset, first_version) FROM park_overflow"
 	pool, w := startAtTheLimit(t)
@@ -478,9 +479,10 @@ func TestABrokenEventDoesNotKeepAnEventBeyondTheLimitFromItsTurn(t *testing.T) {
 	}
 }
 
-// TestABrokenEventBeyondTheLimitIsReadAgainOnce has an event beyond the park limit that cannot be applied
-// when its turn comes. Another event goes beyond the limit while the first one is read again. The first
-// one is not read again after that: each time it would be a dead letter again.
+// TestABrokenEventBeyondTheLimitIsReadAgainOnce has an event beyond the park limit that cannot be
+// applied when its turn comes. Another event goes beyond the limit while the first one is read
+// again. After that, the first one must not be read again, because each reading would dead-letter
+// it again.
 func TestABrokenEventBeyondTheLimitIsReadAgainOnce(t *testing.T) {
 	pool, w := startAtTheLimit(t)
 	records := w.Records(credit("a", 4, "1", "USD"))

@@ -66,10 +66,10 @@ func someAccounts(list []readmodel.Discard) int {
 	return len(list)
 }
 
-// discard removes parked events. It increases the fence of each partition of the projection, so that
-// a consumer with decisions that are not written yet decides again. The consumer of another partition
-// than that of the parked event may be about to apply the event, because the events of an account may
-// be in several partitions.
+// discard removes parked events. It increases the fence of each partition of the projection, so
+// that a consumer with decisions that are not written yet decides again. This includes the
+// partitions that the parked event is not from, because the events of an account may be in several
+// partitions. The consumer of any of them may be about to apply the parked event.
 func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []readmodel.Discard, result []readmodel.Discarded) error {
 	clear(result)
 	var ids []string

@@ -24,10 +24,11 @@ const (
 // Repair applies records to the accounts while consumers run, by the same rules as a consumer. The
 // records may be in any order. A repair may be interrupted and repeated.
 //
-// A transaction locks the accounts before it reads them. A consumer with pending changes to one of
-// these accounts writes nothing and decides again, because each write checks that the account still
-// has the version from which the write was computed. Other consumers continue. A repair publishes
-// nothing. A parked event that cannot be applied is left to the consumer, which dead-letters it.
+// A transaction locks the accounts before it reads them. Each write of a consumer checks that the
+// account still has the version from which the write was computed. So a consumer with pending
+// changes to one of these accounts writes nothing and decides again. Other consumers continue. A
+// repair publishes nothing. A parked event that cannot be applied is left to the consumer, which
+// dead-letters it.
 //
 // A Repair is safe for concurrent use, but a RepairRecord is not.
 type Repair struct {

@@ -139,9 +139,9 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	return known, before, of, nil
 }
 
-// keepsRow returns an error if the account has an opening at this version or a later one, or if a
-// foreign key would change or delete rows of another table. An unskip would remove the row of the
-// account and write it again.
+// keepsRow returns an error if the row of the account must stay. This is so if the account has an
+// opening at this version or a later one, or if a foreign key would change or delete rows of
+// another table. An unskip would remove the row and write it again.
 func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip) error {
 	if r.custom() {
 		return nil
