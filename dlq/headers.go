@@ -9,10 +9,10 @@
 //
 // A Publisher makes one attempt per call. The worker of the partition retries without a limit, with
 // backoff. A Delivery knows which dead letters all in-sync replicas have acknowledged, so a retry
-// sends only the others. A record that the broker refuses as too large, or that is larger than
-// topic.MaxBatchBytes, is sent alone, then without its value, then without its headers, then without
-// its key. So a large record blocks its partition only if the broker refuses even the added headers
-// alone.
+// sends only the others. A record is too large if the broker refuses it for this reason, or if it
+// is larger than topic.MaxBatchBytes. It is first sent alone. If it is still too large, it is sent
+// without its value, then without its headers, then without its key. So a large record blocks its
+// partition only if the broker refuses even the added headers alone.
 package dlq
 
 import (

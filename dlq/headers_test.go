@@ -208,7 +208,7 @@ func TestParseNamesTheGarbledHeader(t *testing.T) {
 			set(record, key, value)
 			_, err := Parse(record)
 			// If a record has the length header of its key or value but not the digest header, the
-			// error names the missing digest header. So the test only looks for the common prefix
+			// error names the missing digest header. So the test only checks for the common prefix
 			// of these two header names.
 			named := strings.TrimSuffix(key, "bytes")
 			if err == nil || !strings.Contains(err.Error(), named) {

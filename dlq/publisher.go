@@ -87,8 +87,8 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 }
 
 // options returns the options of every client of the Publisher. Idempotence is off for two reasons.
-// Old brokers require another permission for it, and with it the client may not give up a record
-// that may already be written. Without idempotence a dead letter may be published twice.
+// Old brokers require an extra permission for it. And an idempotent client must not give up a
+// record that may already be written. Without idempotence a dead letter may be published twice.
 func (p *Publisher) options() []kgo.Opt {
 	return append(slices.Clone(p.cfg.Client),
 		kgo.RequiredAcks(kgo.AllISRAcks()),

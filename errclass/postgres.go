@@ -61,9 +61,9 @@ func statementClass(e *pgconn.PgError) Class {
 }
 
 // isServerLimit reports whether the server has reached a limit that every write reaches. It then
-// assigns no transaction ids until old rows are vacuumed (varsup.c, multixact.c), or a table has its
-// largest size (bufmgr.c, md.c). PostgreSQL uses the same SQLSTATE for an index row that is too
-// large. Only the source file that reports the error tells them apart, apart from the message.
+// assigns no transaction ids until old rows are vacuumed (varsup.c, multixact.c), or a table has
+// its largest size (bufmgr.c, md.c). PostgreSQL uses the same SQLSTATE for an index row that is too
+// large. Only the source file that reports the error distinguishes them, apart from the message.
 func isServerLimit(e *pgconn.PgError) bool {
 	return e.Code == "54000" && slices.Contains([]string{"varsup.c", "multixact.c", "bufmgr.c", "md.c"}, e.File)
 }

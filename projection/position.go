@@ -94,8 +94,8 @@ func (p *Position) Moved(next NextOffset) Position {
 	moved := *p
 	moved.Next, moved.LeaderEpoch = next.Offset, next.LeaderEpoch
 	// A higher epoch at an offset below ProcessedUntil means that the end of the log was truncated.
-	// The processed records from this offset on are no longer in the log. As long as no record was
-	// read, the epoch shows nothing: it is an upper limit if a person has set the position.
+	// The processed records from this offset on are no longer in the log. The epoch of a position
+	// that a person has set is an upper limit. So the epoch is used only after a record was read.
 	truncated := next.Offset > p.Next && p.ProcessedEpoch != NoEpoch && next.LeaderEpoch > p.ProcessedEpoch
 	if next.Offset >= p.ProcessedUntil || truncated {
 		moved.ProcessedUntil, moved.ProcessedEpoch = next.Offset, next.LeaderEpoch

@@ -69,9 +69,9 @@ func (w *window) most() (event.Class, int) {
 }
 
 // encode returns the window as bytes. First comes the number of records. Then come two values for
-// each root dead letter, beginning with the oldest: the number of other records since the previous
-// root dead letter, and the number of its class (see slotOf). Without root dead letters the result
-// is at most 3 bytes long.
+// each root dead letter, the oldest first. The first value is the number of other records since the
+// previous root dead letter. The second value is the number of its class (see slotOf). Without root
+// dead letters the result is at most 3 bytes long.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
 	others := uint64(0)

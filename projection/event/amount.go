@@ -131,8 +131,8 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 
 // readSign sets the event's type, which depends on the sign of the amount. If there is no type for
 // this sign, or if the amount is invalid, readSign returns no fault, because other faults are
-// reported first. It then sets a type that moves money, so that readData checks the amount and
-// finds the fault, and the event keeps the producer's name of its type. For a custom projection,
+// reported first. It then sets the type to FundsCredited, so that readData checks the amount and
+// returns the fault. TypeName keeps the producer's name of the type. For a custom projection,
 // readSign returns the fault, because readData is not called.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed

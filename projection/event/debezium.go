@@ -84,8 +84,8 @@ func missingHeader(column, header, flag string) string {
 		" or name another header with %s", column, header, flag)
 }
 
-// Decode implements Format. If the ids and the version are in the key and the headers, as they are
-// without a mapping, an event is identified even if its payload cannot be read.
+// Decode implements Format. Without a mapping, the ids and the version are in the key and the
+// headers. An event is then identified even if its payload cannot be read.
 func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {

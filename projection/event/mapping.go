@@ -42,7 +42,7 @@ const (
 	WrittenText
 	WrittenInteger
 	WrittenBoolean
-	writtenNumber // for an amount or seconds with a fraction, whose digits are checked later
+	writtenNumber // may have a fraction; for amounts and seconds, which check the digits later
 )
 
 // writtenNames must not change, because mapping files contain them.

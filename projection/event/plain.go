@@ -13,8 +13,8 @@ import (
 type plainDocument struct {
 	value []byte
 	at    int
-	// names contains the positions of the names that are not in the shape. These are the names in
-	// all open objects, beginning with the outermost object.
+	// names has the place of each name that is not in the shape. These are the names in all open
+	// objects, beginning with the outermost object.
 	names [mostUnknown]struct{ start, end int32 }
 	named int
 }

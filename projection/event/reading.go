@@ -141,8 +141,9 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 
 const reasonKeySchema = "begins with a zero byte, as keys do whose schema is in a registry; only a key that is text or JSON can be read"
 
-// keyWithoutSchemaID returns a key without the id of a schema for JSON. If the values follow another
-// schema, a key of one digit may do so too: the number 24 in Avro is one byte, which is the digit 0.
+// keyWithoutSchemaID returns a key without the id of a JSON schema. If the schemas of the values
+// are not JSON schemas, a key of one digit may be an Avro number: 24 is one byte in Avro, which is
+// the digit 0. So this key is returned unchanged.
 func (f *decoder) keyWithoutSchemaID(key []byte) []byte {
 	inner := WithoutSchemaID(key)
 	if f.typed && len(inner) < len(key) && len(inner) == 1 {

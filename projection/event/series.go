@@ -179,7 +179,7 @@ func (f *decoder) checkEntries(r *reading) *Fault {
 // entries contains the entries of a message, each of which is an event.
 type entries struct {
 	raw   [][]byte  // as JSON
-	typed []members // from a Reader
+	typed []members // as a Reader has read them
 
 	listed bool // a Reader has found the array
 	excess bool // the Reader has found more than MostEntries

@@ -87,7 +87,7 @@ func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	return cache.Parse(string(text), avro.WithLaxNames(nil))
 }
 
-// attributes are the attributes that are needed of a type with attributes of its own.
+// attributes are the attributes of a type that are needed to read values.
 var attributes = map[string][]string{
 	"record": {"name", "namespace", "fields"}, "error": {"name", "namespace", "fields"}, "enum": {"name", "namespace", "symbols"},
 	"fixed": {"name", "namespace", "size"}, "array": {"items"}, "map": {"values"},

@@ -13,8 +13,8 @@
 // field that is set.
 //
 // A field is also found by its JSON name, so accountId finds account_id. In a field without
-// presence, an empty text and the first value of an enum count as absent, and so does the number 0
-// of an id, a time or a currency. Another missing number counts as 0.
+// presence, an empty text and the first value of an enum count as absent. The number 0 counts as
+// absent in an id, a time or a currency, and as 0 in other fields.
 package protobuf
 
 import (
