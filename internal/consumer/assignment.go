@@ -42,9 +42,9 @@ func (c *Consumer) assigned(ctx context.Context, cl *kgo.Client, m map[string][]
 // offset gets offset 0 as a placeholder. The placeholder has no effect, because the partition's
 // worker seeks before anything is fetched.
 //
-// If the brokers have not returned the committed offset of a partition, because a permission is
-// missing, for example, the client would leave this partition out until it is assigned again. With
-// the error that offsetsFetched then returns, the client leaves the group and joins it again.
+// The brokers may not return the committed offset of a partition, for example because a permission
+// is missing. The client would leave this partition out until it is assigned again. So
+// offsetsFetched returns an error, and the client leaves the group and joins it again.
 func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for p, o := range offsets[c.cfg.Topic] {
 		committed := o.EpochOffset().Offset

@@ -70,8 +70,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if pos.Next < topic.start {
 		return pos, w.halt(expired(pos.Next, topic.start))
 	}
-	// A loss that was found before the claim is not checked again, because since then new records
-	// may have filled the log up to the position, which would hide the loss.
+	// A loss that was found before the claim is not checked again. Since then, new records may have
+	// filled the log up to the position. They would hide the loss.
 	if lost.found == "" || found == nil || *found != (projection.FencedOffset{Next: stored.Next, Fence: stored.Fence}) {
 		lost, err = w.lostEnd(projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, topic)
 	}
@@ -200,7 +200,7 @@ func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.queue.hold()
 	w.status.set(state, reason)
-	w.c.cfg.Observer.Retrying(w.partition, false) // it waits for a person, after whatever failure
+	w.c.cfg.Observer.Retrying(w.partition, false) // it waits for a person and does not retry
 	w.c.cfg.Observer.Status(w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
 	if state == projection.StatePaused {
 		w.c.cfg.Health.OK(w.c.condition(w.partition))

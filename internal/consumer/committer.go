@@ -116,8 +116,8 @@ var errOtherMember = errors.New("evicted from the group meanwhile")
 
 // run commits at a fixed interval until ctx ends.
 func (c *committer) run(ctx context.Context) {
-	// The deadline of Every is not used. A flush may wait for others that commit, and has its own
-	// timeout after that.
+	// The deadline of Every is not used. A flush may first wait for other commits. Its own timeout
+	// begins after that.
 	pace.Every(ctx, c.interval, c.timeout, func(context.Context) { c.flush(ctx) })
 }
 

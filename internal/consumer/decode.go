@@ -84,10 +84,10 @@ func (w *worker) decode() {
 	}
 }
 
-// decodeAll decodes records that were fetched in one epoch (see queue). It ends early if the partition
-// is to be read from another position, or is stopped or paused. Otherwise a record whose schema
-// cannot be fetched would also delay the records at a position that a person has set. It returns
-// false if the worker must stop.
+// decodeAll decodes records that were fetched in one epoch (see queue). It ends early if the
+// partition is stopped or paused, or is to be read from another position. Otherwise a record
+// without an available schema would block the partition even after a person has set another
+// position. It returns false if the worker must stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	ctx, cancel := context.WithCancel(w.drain)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 
 var _ session.Driver = (*worker)(nil)
 
-// Read implements session.Driver. It returns session.ErrAgain if the partition was paused, or its
-// position was set, and the read has not succeeded. For example, the schema of a parked event may be
+// Read implements session.Driver. It returns session.ErrAgain if the partition is paused, or its
+// position is set, before a read has succeeded. For example, the schema of a parked event may be
 // missing for as long as the schema registry does not answer.
 func (w *worker) Read(_ context.Context, operation string, fn func(context.Context) error) error {
 	return w.retryUntil(w.unchanged, "postgres", operation, fn)

@@ -81,7 +81,7 @@ func (c *Consumer) findElsewhere(ctx context.Context) (found elsewhere, is bool,
 }
 
 // elsewhere returns the first partition that an instance with another database has consumed. It
-// looks only at partitions that this instance does not own.
+// checks only partitions that this instance does not own.
 func (c *Consumer) elsewhere(committed kadm.OffsetResponses, stored []projection.StoredPosition) (elsewhere, bool) {
 	positions := projection.ByPartition(stored)
 	for _, offset := range committed.Sorted() {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// restAfter is how long there must be no new record before the fetches become less frequent.
+	// restAfter is the time without a new record after which the fetches become less frequent.
 	restAfter = time.Second
 	// idleRest is the pause in which no broker is asked for records. After the pause, each broker
 	// normally gets at least two requests.

@@ -113,9 +113,9 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	if len(seeks) == 0 {
 		return nil
 	}
-	// The client ignores a seek to the position after the last record that it returned. But such a
-	// seek may be needed: after a loss of data the client may fetch from another offset, and after
-	// a batch that is too large it does not fetch at all. So each seek, except the first one of a
+	// The client ignores a seek to the position after the last record that it returned. But the
+	// seek may be needed. After a loss of data, the client may fetch from another offset. After a
+	// batch that is too large, it does not fetch at all. So each seek, except the first one of a
 	// worker, is executed twice. The first execution uses an epoch that no record has, so that the
 	// client does not ignore the seek.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}

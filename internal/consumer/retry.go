@@ -93,7 +93,7 @@ func dependencyOf(err error, asked string) string {
 type obstacle int
 
 const (
-	notWritten  obstacle = iota // flushes fail; only a successful flush removes this obstacle
+	notWritten  obstacle = iota // flushes fail; it ends only when a flush succeeds
 	notAnswered                 // another operation of the worker fails and is retried
 	notRead                     // records cannot be decoded
 	obstacles

@@ -33,7 +33,7 @@ type unconsumed struct {
 	partition       int32
 	position, fence int64
 	since           time.Time // when it was first seen with this position and fence
-	seen            time.Time // when it was last seen
+	seen            time.Time // when a comparison last found it
 }
 
 // watchUnconsumed reports a partition whose records nobody consumes. For example, another program

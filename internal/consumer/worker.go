@@ -312,8 +312,8 @@ func (w *worker) isCurrent(c *chunk) bool {
 }
 
 // flushDue reports whether to flush now instead of folding more records. At the end of the
-// partition, a flush is due immediately. Before the end, it is due when enough is pending or the
-// first pending event has waited for flushAge.
+// partition, a flush is due immediately. Before the end, a flush is due when a limit of the pending
+// changes is reached, or when the first pending event has waited for flushAge.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false
