@@ -9,8 +9,8 @@ import (
 )
 
 // reworded has the errors of the parser that are printed with another text. The first three errors
-// and the last one repeat typed text where people may type a secret by mistake. Such places are the
-// value of a switch, an argument and a variable. The other errors do not say what to type instead.
+// and the last one repeat what was typed as the value of a switch, as an argument or in a variable.
+// People may type a secret there by mistake. The other errors do not say what to type instead.
 var reworded = []struct {
 	text    *regexp.Regexp
 	instead string

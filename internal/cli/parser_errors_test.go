@@ -67,7 +67,7 @@ func TestAWrongVariable(t *testing.T) {
 }
 
 // TestANegativeNumberIsNotProposed shows that a negative number after a space is refused like one
-// after an equals sign. The parser takes it for a short flag, and would propose a value that no flag
+// after an equals sign. The parser reads it as a short flag, and would propose a value that no flag
 // accepts. A text may begin with a dash.
 func TestANegativeNumberIsNotProposed(t *testing.T) {
 	for args, want := range map[string]string{

@@ -128,8 +128,8 @@ func (on *On) close() (err error) {
 	return err
 }
 
-// Command is the command that runs a Change. It adds the flag --yes. The Change itself does not see
-// this flag, so the Change always makes a Plan.
+// Command is the command that runs a Change. It adds the flag --yes. A Change does not know this
+// flag, so the plan is the same with and without it.
 type Command[C any, P interface {
 	*C
 	Change

@@ -50,8 +50,9 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50`)
 }
 
-// TestARebuildShowsItsBalances shows that the plan of a rebuild has the balances before and after it,
-// for people who may approve it: an account may differ only in its balance.
+// TestARebuildShowsItsBalances shows that the plan of a rebuild shows the balances before and after
+// it to people who may approve it. Without the balances, a difference would not be visible in an
+// account that differs only in its balance.
 func TestARebuildShowsItsBalances(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("acc-a", 1, `"1"`), clitest.EventOf("acc-b", 1, `"2"`), clitest.EventOf("acc-c", 1, `"3"`))
@@ -148,8 +149,8 @@ func TestBalancesOfALedgerAreShown(t *testing.T) {
 	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
 }
 
-// TestShowSaysThatThePlanHasChanged shows a request whose plan is another one than when it was requested.
-// An approver must not take the shown plan for what approve would do.
+// TestShowSaysThatThePlanHasChanged shows a request whose plan is another one than when it was
+// requested. An approver must not believe that approve would carry out the shown plan.
 func TestShowSaysThatThePlanHasChanged(t *testing.T) {
 	s, other := underFourEyes(t)
 	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")

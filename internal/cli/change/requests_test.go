@@ -314,8 +314,8 @@ func TestApproversMayHaveAnotherTimeZone(t *testing.T) {
 	clitest.Contains(t, other.Must("approve", requested(t, s, "rebuild"), "--reason=checked"), "1 account inserted or replaced")
 }
 
-// TestAnInterruptedApproval shows what people read about a request that was approved, but whose change
-// was not carried out, or not all of it.
+// TestAnInterruptedApproval shows what people read about a request that was approved, but was not
+// carried out, or only in part.
 func TestAnInterruptedApproval(t *testing.T) {
 	s, other := underFourEyes(t)
 	skip := []string{"account", "skip", "acc-a", "--version=2", "--reason=lost"}

@@ -83,10 +83,11 @@ type discardPlan struct {
 
 func (*discardPlan) DoneInParts() {}
 
-// findOthers finds events that are not discarded, of versions whose parked event is. Only one event of
-// a version is parked. So a consumer does not know these events. One of each version is parked instead
-// of the discarded event: the first that can be read, or else the first. Copies are left out: they
-// have the id of an event that is or was discarded, so the decision is about them, too.
+// findOthers finds events that are parked instead of discarded ones. Only one event of a version is
+// parked, so a consumer does not know the other events of the version. For each version whose
+// parked event is discarded, another event is parked: the first one that can be read, or else the
+// first one. Events with the id of an event that is or was discarded are left out, because the
+// decision is about them, too.
 func (p *discardPlan) findOthers(ctx context.Context) error {
 	removed, discarded, ids := map[accountVersion]bool{}, map[parkedEvent]bool{}, map[accountVersion][]string{}
 	filter := dlq.Filter{Projection: p.chosen.Filter.Projection, Group: p.chosen.Filter.Group}

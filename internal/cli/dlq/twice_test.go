@@ -17,8 +17,9 @@ import (
 	"projector/readmodel"
 )
 
-// TestEveryDeadLetterOfADiscardedEventIsDiscarded discards one of the two dead letters of an event that
-// was read twice. The other one must not apply the event, and a replay takes back the discard of both.
+// TestEveryDeadLetterOfADiscardedEventIsDiscarded discards one of the two dead letters of an event
+// that was read twice. The other one must not apply the event, and a replay revokes the discard of
+// both.
 func TestEveryDeadLetterOfADiscardedEventIsDiscarded(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
@@ -43,8 +44,8 @@ func TestEveryDeadLetterOfADiscardedEventIsDiscarded(t *testing.T) {
 	})
 }
 
-// TestAnUnreadableEventIsDiscardedAlone discards one of two unreadable events of a record. They have
-// no account and version that could tell them apart.
+// TestAnUnreadableEventIsDiscardedAlone discards one of two unreadable events of a record. They
+// have no account and version by which they could be distinguished.
 func TestAnUnreadableEventIsDiscardedAlone(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.UseMapping("envelope: {entries: lines}\nfields:\n  eventId: {outer: id}\n")
@@ -67,8 +68,9 @@ func TestAnUnreadableEventFromTheFutureIsDiscarded(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "status"), "discarded")
 }
 
-// TestAnotherEventOfADiscardedVersionIsParked discards the parked one of several events of a version.
-// The next one takes its place, so the account stays stale, and the event is applied when its turn comes.
+// TestAnotherEventOfADiscardedVersionIsParked discards the parked one of several events of a
+// version. The next one replaces it, so the account stays stale, and the event is applied when its
+// turn comes.
 func TestAnotherEventOfADiscardedVersionIsParked(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()

@@ -74,7 +74,8 @@ func passwordFile(flag, file, urlFlag, text string) (func() (string, error), err
 // OneShotWithin is how long a one-shot command tries to reach a server.
 const OneShotWithin = 25 * time.Second
 
-// OpenDatabase connects to the database, whatever its schema, or fails after OneShotWithin.
+// OpenDatabase connects to the database and does not check its schema. It fails after
+// OneShotWithin.
 func OpenDatabase(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
 	pool, err := f.Pool(ctx)
 	if err != nil {

@@ -182,8 +182,8 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
 // query runs the operator's query and calls fn for each entry. It returns an error of fn unchanged.
-// The result is one snapshot of the ledger. It is read as text, so no number is converted to a
-// float, whatever the types of the columns are.
+// The result is one snapshot of the ledger. All columns are read as text, so no number is converted
+// to a float.
 func (s *source) query(ctx context.Context, conn *pgx.Conn, text string, layout ledger.Layout, fn func(ledger.Entry) error) error {
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("ledger_session")); err != nil {

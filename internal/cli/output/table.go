@@ -135,7 +135,7 @@ func (t *Table) print(cells []string, header bool) {
 	t.out.WriteByte('\n')
 }
 
-// lines returns a row as it is printed. A folded text needs more than one line.
+// lines returns a row as it is printed. A long text is folded into several lines.
 func (t *Table) lines(cells []string) string {
 	row, l := t.line(cells), t.layout
 	if l == nil || l.text < 0 || l.text >= len(cells) || l.textBelow() && cells[l.text] == none {

@@ -20,7 +20,7 @@ type partition struct {
 	recreated bool                       // the stored position belongs to an earlier topic of this name
 	start     int64                      // the first offset of the log; 0 if end is not known
 	end       *int64                     // the offset after the last committed record; nil: not known
-	records   *int64                     // number of offsets from the position to the end; nil: not known, as if the log has lost its end
+	records   *int64                     // number of offsets from the position to the end; nil: not known, for example because the log has lost its end
 	age       *time.Duration             // age of the oldest record that is not projected; nil: not known
 	waits     bool                       // there is a record that is not projected
 	unread    *topic.PartitionError      // why Kafka could not be queried for the partition

@@ -31,7 +31,7 @@ const (
 	// beyondWithin limits the time of one search, and of one write.
 	beyondWithin = 30 * time.Second
 	// These limit the events that are parked for one account at a time. At least one event is
-	// parked, whatever its size is.
+	// parked, also if it is larger than the limit.
 	beyondEvents, beyondBytes = 10_000, 4 << 20
 )
 

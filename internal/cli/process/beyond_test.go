@@ -47,8 +47,8 @@ func TestTheFirstEventsAreParked(t *testing.T) {
 	if rest.Events != 500 || rest.FirstVersion != 5+beyondEvents || rest.FirstOffset != 100+beyondEvents || rest.Lowest != rest.FirstVersion || rest.Highest != 4+events {
 		t.Errorf("rest %+v", rest)
 	}
-	// An event of a higher version, at an offset before the other events that are left, was discarded.
-	// The next reading does not see it, and must not take it for a lost event.
+	// An event of a higher version, at an offset before the other events that are left, was
+	// discarded. The next reading does not see it, and must not count it as a lost event.
 	discarded := waitingEvent(5+events, 99, event.VersionGap, 10)
 	w.wants(&projection.DecodedRecord{Record: discarded.Record, Decoded: discarded.Decoded, Discarded: true})
 	if w.highestAt != 99 {

@@ -84,8 +84,9 @@ func TestRetentionMargins(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsLeftForRemovedRecords shows that the margin in seconds is 0 when retention has removed
-// unread records, also of a paused partition: the instance is ready then, and only the margins say it.
+// TestNoTimeIsLeftForRemovedRecords shows that the margin in seconds is 0 when retention has
+// removed unread records. This is also so for a paused partition: then the instance is ready, and
+// only the margins show the loss.
 func TestNoTimeIsLeftForRemovedRecords(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

@@ -24,7 +24,7 @@ func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A partition that was added to the topic during the rebuild is refused with a reason that is true:
+// A partition that was added to the topic during the rebuild is refused. The reason must be true:
 // the partition exists, and a repeated rebuild reads it.
 func TestAPartitionThatWasAddedMeanwhile(t *testing.T) {
 	r := &rebuilding{cmd: &options{}, topic: topic.Extents{Partitions: make([]topic.Extent, 1)}}

@@ -121,8 +121,9 @@ const totalling = summing + `INSERT INTO totals (day, points) SELECT (occurred_a
 ON CONFLICT (day) DO UPDATE SET points = totals.points + EXCLUDED.points;
 `
 
-// TestRebuildOfAccountsWhoseSumsHaveCorrections shows that a rebuild does not pass an event of an
-// account if it leaves a sum over all accounts alone, because the sum has a corrected event in it.
+// TestRebuildOfAccountsWhoseSumsHaveCorrections has a sum over all accounts that contains a
+// corrected event. A rebuild leaves this sum alone. So it must not move an account past an event
+// that the sum lacks.
 func TestRebuildOfAccountsWhoseSumsHaveCorrections(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL CHECK (points < 50)); CREATE TABLE totals (day date PRIMARY KEY, points bigint NOT NULL)")

@@ -85,7 +85,7 @@ func (r *rebuilding) outcome() string {
 	return text
 }
 
-// replaces names what the rebuild replaces besides rows, or returns "".
+// replaces names what the rebuild replaces in addition to rows, or returns "".
 func (r *rebuilding) replaces() string {
 	switch {
 	case r.changed != nil && r.remapped:
