@@ -39,7 +39,7 @@ type Way struct {
 	ToEtcd bool
 }
 
-// patroniPrograms are the programs that StartPatroni needs besides PostgreSQL.
+// patroniPrograms are the programs that StartPatroni needs in addition to PostgreSQL.
 var patroniPrograms = []string{"patroni", "patronictl", "etcd"}
 
 // Patroni is a PostgreSQL cluster of two nodes. Patroni elects one as the leader and elects the

@@ -96,7 +96,8 @@ func TestEnvelopes(t *testing.T) {
 
 var structuredHeader = []event.Header{{Key: "content-type", Value: []byte("application/cloudevents+json")}}
 
-// A key behind the id of a schema is JSON in each format. The serializers for JSON Schema write such keys.
+// A key after the id of a schema is JSON in each format. The serializers for JSON Schema write
+// these keys.
 func TestKeysBehindTheIDOfASchema(t *testing.T) {
 	const fields = `"id":"e","type":"FundsCredited","time":"2026-01-01T00:00:00Z"`
 	formats := map[string]struct {

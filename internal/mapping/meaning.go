@@ -127,10 +127,10 @@ func (m *Mapping) Differs(stored string) (was, is string) {
 }
 
 // readsLike compares the new mapping (the parameter now) with the old mapping (before). It reports
-// whether both mappings read events in the same way. Events of added types are not compared. It
-// also returns false if only one of the mappings has another name for a type of the contract,
-// because the type's own name is not recognised with that mapping. For a custom projection it also
-// returns false if types were added, because the projection has already ignored their events.
+// whether both mappings read events in the same way. Events of added types are not compared. The
+// result is false if only one of the mappings gives a type of the contract another name, because
+// that mapping does not recognise the type's own name. For a custom projection the result is also
+// false if types were added, because the projection has already ignored their events.
 func (m *Mapping) readsLike(now, before meaning) bool {
 	if m.Custom && !maps.Equal(now.Types, before.Types) {
 		return false

@@ -137,8 +137,8 @@ func (c *Client) Close() {
 	}
 }
 
-// read sends the query together with the types of its parameters, so the query needs no casts. All
-// columns are read as text, whatever their types are.
+// read sends the query together with the types of its parameters, so the query needs no casts.
+// Columns of all types are read as text.
 func (c *Client) read(ctx context.Context, wanted []Version, receive Receive) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {

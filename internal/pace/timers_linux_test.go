@@ -44,7 +44,7 @@ func TestTheProgramExecutesItselfOnceForCoarseTimers(t *testing.T) {
 }
 
 // TestTheProgramIsNotExecutedTwice shows that CoarseTimers returns in a program that was executed
-// again, whatever its slack is.
+// again, for any value of the timer slack.
 func TestTheProgramIsNotExecutedTwice(t *testing.T) {
 	t.Setenv(executedAgain, "1")
 	CoarseTimers()

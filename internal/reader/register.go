@@ -173,9 +173,9 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 	}
 }
 
-// failed sends an answer to the waiters whose time is over, because a query has failed. The next
-// query must be for the accounts of all waiters, because the failed query has not read its
-// accounts, and they are no longer in the field due.
+// failed sends an answer to the waiters whose time is over, because a query has failed. The
+// accounts of the failed query were not read, and they are no longer in the field due. So the next
+// query must be for the accounts of all waiters.
 func (r *register) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -153,8 +153,8 @@ const errNoSchema errclass.Text = "the answer has no schema, although its status
 
 // fetch requests a schema by its id. It returns errUnknownID only if the answer has the registry's
 // own error code, because a 404 without that code may come from another server or a wrong URL. If a
-// server fails, and the next one does not have the schema or refuses it, fetch returns the failure,
-// because the next server may be a replica that is late.
+// server fails and the next one does not have the schema or refuses it, fetch returns the failure
+// of the first server. The next server may be a replica that is late.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	var failed error
 	s, err := c.fetchAny(context.WithValue(ctx, failureKey{}, &failed), id)

@@ -187,8 +187,8 @@ func TestALongErrorIsText(t *testing.T) {
 }
 
 // An unknown id is requested a second time, because a replica may lag. If the second request does
-// not find it either, the unknown ids after it are requested only once, and then count as unknown for
-// a while, so that invalid ids do not delay other values.
+// not find it either, the next unknown ids are requested only once, and then count as unknown for a
+// while. So invalid ids do not delay other values.
 func TestUnknownIDs(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)
@@ -219,8 +219,8 @@ func TestUnknownIDs(t *testing.T) {
 }
 
 // A producer often registers several new schemas within seconds, and a replica of the registry may
-// lag for each of them. So each new id is requested a second time, also one after the other and at
-// the same time, as long as the second request finds the schema.
+// lag for each of them. So each new id is requested a second time, as long as the second request
+// finds the schema. This is also so for ids that are requested at the same time.
 func TestSeveralNewIDsOfALateReplica(t *testing.T) {
 	s := newStub(t)
 	r := s.resolver(t, event.FormatAvro)

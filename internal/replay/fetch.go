@@ -52,8 +52,8 @@ func (f *Fetch) Plan(ctx context.Context, shown func(done, total int64)) error {
 	return f.events().plan(ctx, f.Store)
 }
 
-// ask queries the outbox for some versions. If their events are too large for one answer, ask
-// queries the others after it.
+// ask queries the outbox for some versions. If their events are too large for one answer, ask sends
+// several queries, one after the other.
 func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	wanted := make([]outbox.Version, len(question))
 	for i, m := range question {

@@ -219,8 +219,9 @@ func assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 	for i, d := range chunk {
 		done := history[[2]int64{int64(d.Entry.DLQPartition), d.Entry.DLQOffset}]
 		d.Replays = d.Entry.Replays + done.Replays
-		// An event that was read several times has several dead letters. What people decided about one
-		// of them is decided about the event. Unreadable events of one record cannot be told apart.
+		// An event that was read several times has several dead letters. A person's decision about
+		// one of them is a decision about the event. Unreadable events of one record cannot be
+		// distinguished.
 		d.discarded = records[i].Discarded
 		if e := &d.Entry; e.Topic == "" || d.Decoded.Identity != event.Identified {
 			d.discarded = done.Discarded || d.discarded && e.Event == 0
