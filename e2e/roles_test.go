@@ -145,7 +145,8 @@ func (s *session) checkPrivilege(statement string, allowed bool) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
-	// A login of another role than projector_migrator is not told to become the owner of the tables.
+	// The error for a login of another role than projector_migrator does not propose that this
+	// login becomes the owner of the tables.
 	if status, stderr := r.runAs("bank_app", "migrate"); status != 1 || strings.Contains(stderr, "GRANT") || !strings.Contains(stderr, "a login in projector_migrator") {
 		t.Errorf("migrate as bank_app: exit status %d: %s", status, stderr)
 	}

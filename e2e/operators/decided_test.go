@@ -231,8 +231,8 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	o.letters = known
 }
 
-// ahead reports whether the topic alone gives a lower version than the account has, because an operator
-// has replayed an event of a version that has another event before it.
+// ahead reports whether the account has a higher version than the topic alone gives. This is so if
+// an operator has replayed an event of a version that has another event before it.
 func (o *ordered) ahead(live *account, id string, log [][]*event) bool {
 	a := live.again()
 	a.forced = map[int64]*event{}
@@ -240,8 +240,8 @@ func (o *ordered) ahead(live *account, id string, log [][]*event) bool {
 	return a.version < live.version
 }
 
-// corrected reports whether an event of the account was applied that the topic does not have: it has
-// another value there, or it was fetched from the outbox.
+// corrected reports whether an event was applied to the account that the topic does not have. The
+// topic has another value of this event, or the event was fetched from the outbox.
 func (a *account) corrected(log [][]*event) bool {
 	for _, e := range a.forced {
 		if !slices.ContainsFunc(log[e.partition], func(original *event) bool {

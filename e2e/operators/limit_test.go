@@ -65,9 +65,9 @@ func (s *stage) limited(r *reader) error {
 	return err
 }
 
-// adopt sets an account to the state in the database if the oracle could have reached this state. The
-// parameter killed is true if a consumer was killed: it may read again what it has not committed to
-// Kafka, and then apply the second of two events of one version.
+// adopt sets an account to the state in the database if the oracle could have reached this state.
+// The parameter killed is true if a consumer was killed. The next consumer may read again what was
+// not committed to Kafka. It may then apply the second of two events of one version.
 func (o *ordered) adopt(k *known, log [][]*event, killed bool) {
 	a := o.accounts[k.id]
 	if a == nil {

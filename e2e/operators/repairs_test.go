@@ -79,7 +79,7 @@ func (s *stage) discard(r *reader) {
 	}
 }
 
-// takeBack replays a discarded dead letter, which takes the discard back if the event is applied.
+// takeBack replays a discarded dead letter, which revokes the discard if the event is applied.
 func (s *stage) takeBack(r *reader) {
 	s.t.Helper()
 	l := s.deadLetter(r, "discarded")

@@ -1,9 +1,9 @@
 // Command release builds a release into a folder below dist/. The release has an archive and a bill
-// of materials for each platform, the image of the Linux platforms as an OCI layout, the release
-// notes, and the checksums of these files, which are signed if there is a key. The same commit,
-// version and Go release give the same bytes on every machine. For this, paths are trimmed, no
-// build id is stored, and every time is the time of the commit. `make release` runs it.
-// CONTRIBUTING.md says how to release.
+// of materials for each platform, the image of the Linux platforms as an OCI layout, and the
+// release notes. It also has the checksums of these files. The checksums are signed if there is a
+// key. The same commit, version and Go release give the same bytes on every machine. For this,
+// paths are trimmed, no build id is stored, and every time is the time of the commit. `make
+// release` runs it. CONTRIBUTING.md says how to release.
 package main
 
 import (
