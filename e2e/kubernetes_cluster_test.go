@@ -113,7 +113,7 @@ func (n *namespace) kustomization(text string) string {
 // operator, in the versions that the tests of deploy/ use.
 func (n *namespace) customDefinitions() {
 	n.t.Helper()
-	tools, err := os.ReadFile("../deploy/tools_test.go")
+	schemas, err := os.ReadFile("../deploy/schemas_test.go")
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (n *namespace) customDefinitions() {
 		"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
 		"github.com/kedacore/keda/v2":                        "config/crd/bases",
 	} {
-		version := regexp.MustCompile(regexp.QuoteMeta(module) + `@v[0-9.]+`).Find(tools)
+		version := regexp.MustCompile(regexp.QuoteMeta(module) + `@v[0-9.]+`).Find(schemas)
 		out, err := exec.CommandContext(n.t.Context(), "go", "mod", "download", "-json", string(version)).Output()
 		var downloaded struct{ Dir string }
 		if err == nil {
