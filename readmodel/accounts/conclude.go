@@ -117,7 +117,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		f.changes.Bytes += parkedBytes
 		return &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
 	}
-	first, isNext := q.pending[version], q.waits && q.next == version
+	first, isNext := q.pending[version], q.inDatabase && q.next == version
 	switch {
 	case first != nil && givesWay(first.Class, class):
 		q.bytes += size - sizeOf(&first.Record)

@@ -53,8 +53,8 @@ type Fold struct {
 
 	cache   cache
 	queues  map[*account]*queue
-	dirty   []*account
-	healing []*account
+	dirty   []*account // accounts that were changed since the last flush
+	healing []*account // accounts whose next event is parked in the database
 	changes Changes
 	last    eventRef             // the event of the last decision
 	partly  projection.RecordRef // the last record, if entries of it are not processed yet; else zero
@@ -76,7 +76,7 @@ type Fold struct {
 type queue struct {
 	parked     int64 // see projection.StoredAccount
 	bytes      int64 // upper bound for the bytes of these events; see projection.StoredAccount
-	waits      bool  // events are parked in the database
+	inDatabase bool  // events are parked in the database
 	next       int64 // see projection.StoredAccount
 	nextClass  event.Class
 	overflowed bool
@@ -96,7 +96,7 @@ func (f *Fold) waits(a *account) bool {
 			return true
 		}
 	}
-	return q.waits || q.overflowed
+	return q.inDatabase || q.overflowed
 }
 
 // Waits reports whether an account that the fold has read waits for a missing event.

@@ -103,7 +103,7 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, through int64) er
 	if err != nil {
 		return err
 	}
-	f.queueOf(a).waits = false
+	f.queueOf(a).inDatabase = false
 	for i := range parked {
 		if !f.healWith(a, &parked[i], through) {
 			more = false
@@ -113,15 +113,15 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, through int64) er
 	if more {
 		return nil
 	}
-	a.healing = false
-	f.healed(a)
+	f.endHealing(a)
 	f.applyFitting(a)
 	return nil
 }
 
-// healed removes an account from f.healing. Accounts heal in the order of the list, so the account
-// is near its start and is found quickly.
-func (f *Fold) healed(a *account) {
+// endHealing removes an account from f.healing. Accounts heal in the order of the list, so the
+// account is near its start and is found quickly.
+func (f *Fold) endHealing(a *account) {
+	a.healing = false
 	at, last := slices.Index(f.healing, a), len(f.healing)-1
 	if at < 0 {
 		return
@@ -145,7 +145,7 @@ func (f *Fold) healWith(a *account, p *projection.Parked, through int64) bool {
 		}
 	}
 	q := f.queueOf(a)
-	q.waits, q.next, q.nextClass = true, version, p.Class
+	q.inDatabase, q.next, q.nextClass = true, version, p.Class
 	if p.Class != class && !f.opts.Replay {
 		f.changes.Reclassed = append(f.changes.Reclassed, Reclassed{AccountID: f.idOf(a), Version: version, Class: p.Class})
 	}
@@ -181,7 +181,7 @@ func (f *Fold) applyFitting(a *account) {
 	q.forget(a.version)
 	for a.version < projection.LastVersion {
 		next := a.version + 1
-		if q.waits && q.next <= next {
+		if q.inDatabase && q.next <= next {
 			f.startHealing(a, q)
 			return
 		}

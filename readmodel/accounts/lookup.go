@@ -165,7 +165,7 @@ func (f *Fold) setStored(known *projection.StoredAccount) {
 	if known.Parked > 0 || known.Overflowed {
 		a.hasParked = true
 		*f.queueOf(a) = queue{
-			parked: known.Parked, bytes: known.ParkedBytes, waits: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
+			parked: known.Parked, bytes: known.ParkedBytes, inDatabase: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
 			overflowed: known.Overflowed,
 		}
 		f.applyFitting(a)
