@@ -47,7 +47,7 @@ func (w *suggesting) types(kind, amount *sample) {
 		switch {
 		case seen.never() && (event.TypeNamed(name) == event.Unknown || event.TypeNamed(name).MovesMoney()):
 			w.line("  %s: DECIDE", quoteYAML(name))
-			w.decide("%s: none of its %d samples has an amount, so it moves no money. AccountOpened, AccountClosed or %s?", quoteYAML(name), seen.records, ignored)
+			w.decide("%s: none of its %d samples has an amount, so it moves no money. %s or %s?", quoteYAML(name), seen.records, typesWithAmount(false), ignored)
 		case event.TypeNamed(name) != event.Unknown:
 			w.line("  %s: %s", name, name)
 		case plainName(kind.path) == "op" && slices.Contains([]string{"u", "d", "t"}, name):

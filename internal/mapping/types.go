@@ -55,12 +55,12 @@ func (m *Mapping) addSigned(key, table *yaml.Node) error {
 		case sign.Value == "zero":
 			return errorAt(value, "%s: zero: must be %s or %s", name, ignored, refused)
 		default:
-			return errorAt(value, "%s: %s: must be %s, %s or %s", name, sign.Value, moneyTypeList(), ignored, refused)
+			return errorAt(value, "%s: %s: must be %s, %s or %s", name, sign.Value, typesWithAmount(true), ignored, refused)
 		}
 		return nil
 	})
 	if err == nil && !signed.Positive.MovesMoney() && !signed.Negative.MovesMoney() {
-		err = errorAt(key, "%s: positive or negative must be %s", name, moneyTypeList())
+		err = errorAt(key, "%s: positive or negative must be %s", name, typesWithAmount(true))
 	}
 	if m.Signed == nil {
 		m.Signed = map[string]event.SignedType{}
@@ -71,8 +71,9 @@ func (m *Mapping) addSigned(key, table *yaml.Node) error {
 
 func typeList() string { return listOf(event.NamedTypes(), event.Type.Name) }
 
-func moneyTypeList() string {
-	types := slices.DeleteFunc(event.NamedTypes(), func(t event.Type) bool { return !t.MovesMoney() })
+// typesWithAmount lists the types that have an amount, or those that have none.
+func typesWithAmount(has bool) string {
+	types := slices.DeleteFunc(event.NamedTypes(), func(t event.Type) bool { return t.MovesMoney() != has })
 	return listOf(types, event.Type.Name)
 }
 
