@@ -25,12 +25,15 @@ type meaning struct {
 	status       Status // status of the account after the event
 }
 
-// meanings lists the types. A new type that adds or subtracts its amount, or changes the account's
-// status, needs only a line here. daily_turnover counts each type that subtracts as debited. Tests
-// fail until docs/events.md and mapping.schema.json contain the type. But no test fails if the type
-// is missing in docs/mapping.md, or in the generator and the oracle of internal/testbank. For a
-// type with another rule, Event.Signed, Account.applyNext and the packages turnover and statement
-// must also change.
+// meanings lists the types. A new type that adds or subtracts its amount, or that opens or closes
+// the account, needs only a line here. daily_turnover counts each type that subtracts as debited.
+// Tests fail until TestMeanings, docs/events.md and docs/mapping.schema.json contain the type. No
+// test fails if the type is missing in docs/mapping.md, or in the generator and the oracle of
+// internal/testbank.
+//
+// A type with another effect on the balance also changes Event.Signed, Account.applyNext, and the
+// packages turnover and statement. A new status also changes Account.Closed, its column in package
+// accountdb, and the table account_balance.
 var meanings = [...]meaning{
 	Unknown:   {},
 	Ignorable: {dataOptional: true},
