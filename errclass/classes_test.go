@@ -51,7 +51,7 @@ func TestEverySQLState(t *testing.T) {
 		code, want, name := fields[0], fields[1], fields[2]
 		err := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code}
 		if got := errclass.Postgres(err).String(); got != want {
-			t.Errorf("%s %s: %s, want %s", code, name, got, want)
+			t.Errorf("%s %s: %s, sqlstates.txt has %s", code, name, got, want)
 		}
 		if got := errclass.Postgres(wrapDeep(err)).String(); got != want {
 			t.Errorf("%s %s wrapped: %s, want %s", code, name, got, want)

@@ -90,7 +90,8 @@ func connectFinding(e *pgconn.ConnectError) finding {
 }
 
 // sqlstates contains the SQLSTATEs that are not treated like the rest of their class. The source is
-// PostgreSQL, Appendix A, "PostgreSQL Error Codes".
+// PostgreSQL, Appendix A, "PostgreSQL Error Codes". Each decision is also in sqlstates.txt, with
+// which a test compares this map and sqlstateClasses.
 var sqlstates = map[string]Class{
 	"2200H": RetryUnready, // sequence_generator_limit_exceeded: the sequence of a table that was added is used up
 	"25006": RetryReset,   // read_only_sql_transaction: after a failover, a standby
