@@ -36,6 +36,7 @@ import (
 const OwnPrefix = "__projector."
 
 // These headers are added to a dead letter. All values are UTF-8 text, and numbers are decimal.
+// CONTRIBUTING.md says what a new header needs.
 const (
 	HeaderClass           = OwnPrefix + "errors.class"
 	HeaderMessage         = OwnPrefix + "errors.message" // no amounts, no payload text

@@ -153,7 +153,7 @@ func TestTruncated(t *testing.T) {
 		t.Run(tt.cut.String(), func(t *testing.T) {
 			letter := gapLetter()
 			letter.CorrelationID = strings.Repeat("c", 5000)
-			entry, err := Parse(Truncated(letter, Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0), tt.cut))
+			entry, err := Parse(Truncated(letter, Stamp{Group: "g", Projection: "p"}, "t.dlq", time.Unix(0, 0), tt.cut))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func assertDigests(t *testing.T, entry Entry, key, value bool) {
 func TestCuttingWhatIsNotThereLosesNothing(t *testing.T) {
 	letter := gapLetter()
 	letter.Record.Message = event.Message{}
-	entry, err := Parse(Truncated(letter, Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0), WithoutKey))
+	entry, err := Parse(Truncated(letter, Stamp{Group: "g", Projection: "p"}, "t.dlq", time.Unix(0, 0), WithoutKey))
 	if err != nil || entry.Truncated {
 		t.Errorf("truncated %v, %v", entry.Truncated, err)
 	}
@@ -204,7 +204,7 @@ func TestParseNamesTheGarbledHeader(t *testing.T) {
 	}
 	for key, value := range tests {
 		t.Run(key, func(t *testing.T) {
-			record := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0))
+			record := Record(gapLetter(), Stamp{Group: "g", Projection: "p"}, "t.dlq", time.Unix(0, 0))
 			set(record, key, value)
 			_, err := Parse(record)
 			// If a record has the length header of its key or value but not the digest header, the
@@ -222,7 +222,7 @@ func TestParseNamesTheGarbledHeader(t *testing.T) {
 }
 
 func TestParseRefusesForeignRecords(t *testing.T) {
-	twice := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0))
+	twice := Record(gapLetter(), Stamp{Group: "g", Projection: "p"}, "t.dlq", time.Unix(0, 0))
 	twice.Headers = append(twice.Headers, kgo.RecordHeader{Key: HeaderOffset, Value: []byte("5")})
 	for name, record := range map[string]*kgo.Record{"plain": {Value: []byte("x")}, "doubled": twice} {
 		if entry, err := Parse(record); err == nil {
@@ -232,7 +232,7 @@ func TestParseRefusesForeignRecords(t *testing.T) {
 }
 
 func TestParsePassesOverHeadersOfALaterRelease(t *testing.T) {
-	record := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(0, 0))
+	record := Record(gapLetter(), Stamp{Group: "g", Projection: "p"}, "t.dlq", time.Unix(0, 0))
 	set(record, OwnPrefix+"errors.later", "1")
 	set(record, HeaderClass, "later_class")
 	entry, err := Parse(record)

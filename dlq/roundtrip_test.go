@@ -195,7 +195,7 @@ func assertOriginal(t *rapid.T, entry Entry, original event.Message) {
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func FuzzParse(f *testing.F) {
-	for _, h := range Headers(gapLetter(), Stamp{"g", "p"}, time.Unix(1, 0)) {
+	for _, h := range Headers(gapLetter(), Stamp{Group: "g", Projection: "p"}, time.Unix(1, 0)) {
 		f.Add(h.Key, h.Value)
 	}
 	f.Add(HeaderOffset, []byte("-1"))
@@ -204,7 +204,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(HeaderValueSHA256, []byte("00"))
 	f.Add(HeaderClass, []byte{0xff})
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		record := Record(gapLetter(), Stamp{"g", "p"}, "t.dlq", time.Unix(1, 0))
+		record := Record(gapLetter(), Stamp{Group: "g", Projection: "p"}, "t.dlq", time.Unix(1, 0))
 		replaced := false
 		for i, h := range record.Headers {
 			if h.Key == key {
