@@ -51,17 +51,17 @@ type reasoned interface {
 
 // Plan is what a change would do. Do executes the same plan that Print has shown.
 type Plan interface {
-	// Hash adds each record that would be changed. For each record it adds what must not change
-	// until a second person approves the plan, usually the JSON output of the record. It leaves out
-	// values that change by themselves, for example a time or a lag, because they would make each
-	// plan different.
+	// Hash calls Add for each record that would be changed. It adds what must not change until a
+	// second person approves the plan, usually the JSON output of the record. It leaves out values
+	// that change by themselves, for example a time or a lag, because they would make each plan
+	// different. While four eyes are on, a plan without a record stores no request and does nothing.
 	Hash(context.Context, *Hash) error
 	// Do executes the plan. If a second person has approved the plan, the context contains the
 	// number of the request for the audit trail.
 	Do(ctx context.Context) error
 	// Print prints the plan or, if done is true, the result. It returns an error if not everything
-	// could be done. A plan that changes no record is not executed, but it is printed with done =
-	// true.
+	// could be done. While four eyes are on, a plan without a record is printed with done = true,
+	// without a call of Do.
 	Print(ctx context.Context, done bool) error
 }
 
