@@ -217,8 +217,8 @@ func (w *worker) process() error {
 }
 
 // interrupted returns the error that ends process. If the worker must claim the partition again, it
-// first writes what is pending. Otherwise claims that are repeated sooner than enough events are
-// gathered would stop the partition.
+// first writes what is pending. Otherwise each claim would drop the pending events, and with
+// frequent claims the partition would make no progress.
 func (w *worker) interrupted(err error) error {
 	if errors.Is(err, session.ErrAgain) {
 		return cmp.Or(w.flush(), err)

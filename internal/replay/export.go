@@ -224,8 +224,8 @@ func (l *exportLine) check(s *Scan) error {
 	return nil
 }
 
-// readEach is the largest number of records that are read one at a time. If the file has more
-// lines, all records of their partitions are read.
+// readEach is the largest number of lines for which the record of each line is read alone. If the
+// file has more lines, all records of their partitions are read.
 const readEach = 100
 
 // records returns the topic's records at the partitions and offsets that the export file names. It

@@ -127,9 +127,9 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 }
 
 // LoadOverdue returns the given partitions that have an overdue parked event. A parked event is
-// overdue if it could have been applied for at least the given time. For example, an account's
-// events are in several partitions, and another partition has applied the event before the parked
-// one. A new claim of the partition applies the parked event.
+// overdue if it can be applied, and if this has been so for at least the given time. For example,
+// an account's events are in several partitions, and another partition has applied the event before
+// the parked one. A new claim of the partition applies the parked event.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
 	return readmodel.Collect(ctx, db, pgx.RowTo[int32], "look for parked events whose turn has come",
 		sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())

@@ -19,7 +19,7 @@ import (
 // rules, but other tables, which have no balances. The other fields are only for custom projections.
 type Definition struct {
 	Writer accountdb.CustomWriter
-	// These fields are as in appended.Definition.
+	// These fields have the same meaning as in appended.Definition.
 	Label         string
 	Check         func(context.Context, *pgxpool.Pool) error
 	RebuildTables []readmodel.RebuildTable

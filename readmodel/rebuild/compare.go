@@ -76,11 +76,11 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	return c.readBalances(ctx, live, rebuilt)
 }
 
-// compareMarkers stores which markers the live inbox lacks. A pruned inbox lacks many markers of
-// events that were counted. Its missing markers are therefore only stored if some rows may lack
-// events. Then all of them are stored, because it is unknown which events these rows lack. If rows
-// are left alone, the same applies to any inbox, because the events may be missing in these rows. A
-// marker would then prevent that they are ever counted.
+// compareMarkers notes the markers that the live inbox lacks. In two cases it notes them only if
+// some rows may lack events. It then notes all of them, because it is unknown which events the rows
+// lack. In the first case, the inbox was pruned, so it lacks many markers of events that were
+// counted. In the second case, rows are left alone. These rows may lack the events, and with a
+// marker the events would never be counted.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox
 	if t == nil {

@@ -153,8 +153,8 @@ type Unattended[C any, P interface {
 
 func (c *Unattended[C, P]) change() Change { return P(&c.Options) }
 
-// fresh returns an empty change of this command, and adopt gives the command the options of another
-// change.
+// fresh returns an empty change of this command. adopt sets the options of the command to those of
+// another change.
 func (c *Unattended[C, P]) fresh() Change { return P(new(C)) }
 
 func (c *Unattended[C, P]) adopt(other Change) {

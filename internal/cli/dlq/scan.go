@@ -57,8 +57,8 @@ func (f *readFlags) nothing() string {
 	return "no dead letters"
 }
 
-// scan returns a scan of the selected dead letters. If whole is true, a change depends on the scan,
-// so an unreadable partition is an error.
+// scan returns a scan of the selected dead letters. If whole is true, an unreadable partition is an
+// error, because a change depends on the result.
 func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *scan {
 	s := &scan{
 		Scan:   replay.Scan{Topic: t.DeadLetterTopic(), Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},

@@ -99,8 +99,8 @@ func ShareMemory(limit Size) MemoryPlan {
 }
 
 // ShareMemoryWith divides a limit into shares if other parts of the process use the given amount of
-// memory. It divides what remains, but at least two fifths of what it would divide without these
-// parts.
+// memory. It divides the rest of the memory. The rest counts as at least two fifths of what would
+// be divided without these parts.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))
