@@ -98,7 +98,7 @@ func TestAClosedTerminal(t *testing.T) {
 	w := newWorld(t, 2)
 	p := w.start()
 	w.produce(w.shortStream())
-	await(t, "ready", p.answers("/readyz", 200, ""))
+	await(t, "load", w.passed(100))
 	p.Signal(syscall.SIGHUP)
 	p.Signal(syscall.SIGHUP)
 	if status := p.exit(soon); status != 0 {
