@@ -5,32 +5,42 @@ import (
 	"maps"
 	"slices"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/readmodel"
 )
 
-func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) error {
-	steps := []string{"rows_update", "rows_insert"}
-	if w.opts.Remove {
-		steps = append(steps, "rows_delete")
-	}
-	for _, step := range steps {
-		n, err := t.exec(ctx, table.fill.Query(step))
-		if err != nil {
-			return err
-		}
-		if step == "rows_delete" {
-			w.done.Removed += n
-		} else {
+// replaceRows replaces and removes rows. A foreign key may refer to a table that is named earlier, so
+// rows are removed in the reverse order of the tables.
+func (w *swap) replaceRows(ctx context.Context, t *swapTx) error {
+	changed := map[*rowTable]int64{}
+	for _, table := range w.shadow.tables {
+		for _, step := range []string{"rows_update", "rows_insert"} {
+			n, err := t.exec(ctx, table.fill.Query(step))
+			if err != nil {
+				return err
+			}
+			changed[table] += n
 			w.done.Replaced += n
 		}
 	}
-	audited, err := t.exec(ctx, table.fill.Query("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
-	if err != nil {
-		return err
-	}
-	if w.audited += audited; w.audited != w.done.Replaced+w.done.Removed {
-		return projection.ErrStale // another session has written one of the rows despite the locks
+	for _, table := range slices.Backward(w.shadow.tables) {
+		if w.opts.Remove {
+			n, err := t.exec(ctx, table.fill.Query("rows_delete"))
+			if err != nil {
+				return err
+			}
+			changed[table] += n
+			w.done.Removed += n
+		}
+		audited, err := t.exec(ctx, table.fill.Query("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
+		if err != nil {
+			return err
+		}
+		if audited != changed[table] {
+			return errclass.Text("PostgreSQL changed another number of rows of table " + table.Name + " than differ: " +
+				"a trigger or a rule of the table prevents changes, or another session writes the table; nothing was changed")
+		}
 	}
 	return nil
 }

@@ -77,7 +77,6 @@ type swap struct {
 	catchUp CatchUp
 	// The following fields are results of the last attempt.
 	done     Swapped
-	audited  int64
 	marked   int64           // markers added to the inbox after the positions were locked
 	remapped bool            // a different mapping was stored
 	moved    map[string]Kind // new kinds of listed differences that are not changed, by ID
@@ -145,7 +144,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 
 // run does all work of the swap that needs locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
-	w.done, w.audited, w.remapped = Swapped{Markers: w.done.Markers}, 0, false
+	w.done, w.remapped = Swapped{Markers: w.done.Markers}, false
 	if err := w.reach(ctx, t); err != nil {
 		return err
 	}
@@ -157,10 +156,8 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 		return err
 	}
 	t.next(failpoint.RebuildChecked, "replacing rows")
-	for _, table := range w.shadow.tables {
-		if err := w.replaceRows(ctx, t, table); err != nil {
-			return err
-		}
+	if err := w.replaceRows(ctx, t); err != nil {
+		return err
 	}
 	if w.shadow.accounts != nil {
 		if err := w.replaceAccounts(ctx, t, found); err != nil {

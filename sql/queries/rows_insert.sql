@@ -4,5 +4,4 @@ SELECT {written_s}
 FROM projector_rebuild.{noted} AS d
 JOIN {shadow} AS s ON ({key_s}) = ({key_d})
 WHERE d._kind = 'missing'
-ORDER BY {key_order}
-ON CONFLICT DO NOTHING;
+ORDER BY {key_order};
