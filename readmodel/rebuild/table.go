@@ -19,6 +19,7 @@ type rowColumn struct {
 	typ     string
 	key     bool
 	collate bool // a text column with its own collation
+	made    bool // a generated column, which is not written; it is only read if it belongs to the key
 }
 
 // rowTable is a table in a rebuild, with the values for the placeholders of its statements.
@@ -36,7 +37,7 @@ func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowC
 	refused := &TableError{Table: name}
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
 		var isIdentity bool
-		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &isIdentity, &refused.elsewhere, &refused.model)
+		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &c.made, &isIdentity, &refused.elsewhere, &refused.model)
 		if isIdentity {
 			refused.identity = c.quoted
 		}
@@ -123,7 +124,9 @@ func newRowTable(s rowSource) *rowTable {
 		case !slices.Contains(s.Uncompared, c.name):
 			compared = append(compared, c)
 		}
-		written = append(written, c)
+		if !c.made {
+			written = append(written, c)
+		}
 	}
 	all := append(slices.Clone(key), compared...)
 	order := make([]string, len(key))
@@ -131,10 +134,6 @@ func newRowTable(s rowSource) *rowTable {
 		if order[i] = "d." + c.quoted; c.collate {
 			order[i] += ` COLLATE "C"`
 		}
-	}
-	replaced := without(written, key)
-	if len(replaced) == 0 { // no such row can differ, but the statement needs a column
-		replaced = key
 	}
 	fill := sql.Values{
 		"table": table, "of_t": ofT, "from": from(""), "shadow": from(shadowSchema + "."),
@@ -144,7 +143,7 @@ func newRowTable(s rowSource) *rowTable {
 		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
 		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
 		"written": each(written, "{c}"), "written_s": writtenNow(written, s.Uncompared),
-		"set_rebuilt": each(replaced, "{c} = s.{c}"),
+		"set_rebuilt": each(written, "{c} = s.{c}"), // with the key, because equal keys may be different texts, such as 1.0 and 1.00
 		"present_l":   "l." + key[0].quoted + " IS NOT NULL", "present_s": "s." + key[0].quoted + " IS NOT NULL",
 		"counted": countedBy(key), "audit_account": auditColumn(key, "account_id", "text"), "audit_version": auditColumn(key, "version", "bigint"),
 	}
@@ -187,10 +186,6 @@ func each(columns []rowColumn, format string) string {
 		texts[i] = sql.Values{"c": c.quoted, "name": sql.Literal(c.name)}.Fill(format)
 	}
 	return strings.Join(texts, ", ")
-}
-
-func without(columns, some []rowColumn) []rowColumn {
-	return slices.DeleteFunc(slices.Clone(columns), func(c rowColumn) bool { return slices.Contains(some, c) })
 }
 
 // countedBy returns the SQL for what --max-differences counts. These are accounts, or rows if the

@@ -1,0 +1,86 @@
+package own_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"projector/errclass"
+)
+
+// unusual is the beginning of a projection file for one of the tables below.
+const unusual = "-- projection: unusual\n-- mode: once\n-- types: PointsEarned\n-- tables: "
+
+// TestARebuildReplacesRowsOfUnusualTables damages rows of tables with unusual keys and constraints.
+func TestARebuildReplacesRowsOfUnusualTables(t *testing.T) {
+	t.Parallel()
+	log := []string{points("a", 1, "1.0"), points("b", 1, "2.5"), points("c", 1, "7")}
+	inserted := "n\nINSERT INTO n SELECT account_id, (data->>'points')::numeric FROM new_events;\n"
+	for name, c := range map[string]struct{ tables, text, damage string }{
+		"a key that is equal and has another text": {
+			"CREATE TABLE n (k numeric PRIMARY KEY, v text)", "n\nINSERT INTO n SELECT (data->>'points')::numeric, account_id FROM new_events;\n",
+			"UPDATE n SET k = 1.00, v = 'x' WHERE k = 1",
+		},
+		"a key that is equal and has another text, and nothing else": {
+			"CREATE TABLE n (k interval PRIMARY KEY)", "n\nINSERT INTO n SELECT '1 mon' FROM new_events ON CONFLICT DO NOTHING;\n",
+			"UPDATE n SET k = '30 days'",
+		},
+		"a key with a generated column": {
+			"CREATE TABLE n (k text, v numeric, half numeric GENERATED ALWAYS AS (v / 2) STORED, w text, PRIMARY KEY (k, half))",
+			"n\nINSERT INTO n (k, v, w) SELECT 'k', (data->>'points')::numeric, account_id FROM new_events;\n",
+			"UPDATE n SET w = 'x' WHERE v = 1; DELETE FROM n WHERE v = 7; INSERT INTO n VALUES ('k', 8)",
+		},
+		"a foreign key": {
+			"CREATE TABLE n (k text PRIMARY KEY, v numeric); CREATE TABLE m (k text PRIMARY KEY REFERENCES n)",
+			"n, m\nINSERT INTO n SELECT account_id, (data->>'points')::numeric FROM new_events; INSERT INTO m SELECT account_id FROM new_events;\n",
+			"DELETE FROM m; DELETE FROM n WHERE k = 'a'; INSERT INTO n VALUES ('x', 1); INSERT INTO m VALUES ('x')",
+		},
+		"a deferrable key":               {"CREATE TABLE n (k text PRIMARY KEY DEFERRABLE, v numeric)", inserted, "DELETE FROM n WHERE k = 'c'"},
+		"a deferrable unique constraint": {"CREATE TABLE n (k text PRIMARY KEY, v numeric UNIQUE DEFERRABLE)", inserted, "UPDATE n SET v = 3.5 - v WHERE k <> 'c'; DELETE FROM n WHERE k = 'c'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := stage(t)
+			execute(t, pool, c.tables)
+			p := parse(t, unusual+c.text)
+			feed(t, pool, p).consume(log)
+			tables := []string{"n", "m"}
+			if !strings.Contains(c.tables, "TABLE m") {
+				tables = tables[:1]
+			}
+			state := func() (all []string) {
+				for _, table := range tables {
+					found := rows(t, pool, "SELECT * FROM "+table)
+					slices.Sort(found)
+					all = append(all, found...)
+				}
+				return all
+			}
+			want := state()
+			execute(t, pool, c.damage)
+			if _, _, err := rebuilt(t, pool, p, log); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "rows", state(), want)
+			if replaced, removed, err := rebuilt(t, pool, p, log); replaced+removed != 0 || err != nil {
+				t.Errorf("what is right: %d replaced, %d removed, %v", replaced, removed, err)
+			}
+		})
+	}
+}
+
+// A trigger may keep a row from being changed. The error says so, and consumers do not wait for
+// other attempts.
+func TestARebuildReportsATriggerThatPreventsChanges(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "CREATE TABLE n (k text PRIMARY KEY, v numeric)")
+	p := parse(t, unusual+"n\nINSERT INTO n SELECT account_id, (data->>'points')::numeric FROM new_events;\n")
+	log := []string{points("a", 1, 5)}
+	feed(t, pool, p).consume(log)
+	execute(t, pool, `UPDATE n SET v = 9; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		CREATE TRIGGER nothing BEFORE UPDATE ON n FOR EACH ROW EXECUTE FUNCTION nothing()`)
+	if _, _, err := rebuilt(t, pool, p, log); err == nil || !strings.Contains(errclass.Safe(err), "of table n than differ: a trigger") {
+		t.Errorf("%v", err)
+	}
+}
