@@ -63,8 +63,11 @@ func TestEachAlertIsTestedBothWays(t *testing.T) {
 func TestChangedAlertsFailTheirTests(t *testing.T) {
 	alerts := read(t, alertsFile)
 	for from, to := range map[string]string{
-		"projector_ready == 0":        "projector_ready == 2",
-		"projector_warnings > 0":      "projector_warnings > 2",
+		"projector_ready == 0":   "projector_ready == 2",
+		"projector_warnings > 0": "projector_warnings > 2",
+		"[1h]) > 3":              "[1h]) > 2",
+		"time() - 1200":          "time() - 3600",
+		"          and\n          present_over_time(projector_ready[1h])\n": "",
 		"[1d]":                        "[1h]",
 		"> 180":                       "> 1800",
 		"(projector_retrying) == 1":   "(projector_retrying) == 0",
