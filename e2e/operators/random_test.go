@@ -41,6 +41,7 @@ var steps = []drawn{
 	{"skip unread", 4, func(s *stage) { s.skipUnread(s.anyReader()) }, alone},
 	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, 0},
 	{"rebuild and repair", 6, (*stage).together, healed},
+	{"two operators", 8, (*stage).atOnce, alone | healed},
 	{"damage", 6, func(s *stage) { s.damage(s.anyReader()) }, 0},
 	{"new text", 4, (*stage).newText, alone | healed},
 	{"new group", 3, func(s *stage) { s.newGroup(s.anyReader()) }, alone},
