@@ -30,9 +30,10 @@ func (s *stage) backUp() {
 	for _, r := range s.readers {
 		next, high, group, flags, oracle := slices.Clone(r.next), slices.Clone(r.high), r.group, r.flags, r.oracle.snapshot()
 		s.saved.restore = append(s.saved.restore, func() {
-			r.next, r.high = slices.Clone(next), slices.Clone(high)
-			if r.group != group { // the backup has no positions of the new group
-				r.next, r.high = make([]int64, partitions), make([]int64, partitions)
+			r.next, r.high = slices.Clone(s.start), slices.Clone(s.start)
+			if r.group == group { // else the backup has no positions of the new group
+				copy(r.next, next) // nor of a partition that was added later
+				copy(r.high, high)
 			}
 			oracle()
 			if !slices.Equal(r.flags, flags) { // instances with the other text of the file write nothing

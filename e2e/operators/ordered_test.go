@@ -37,6 +37,7 @@ type account struct {
 	state
 	waiting map[int64]*parked
 	beyond  int64 // highest version that exceeded the park limit, or 0
+	overran bool  // an event has exceeded the park limit
 	history map[int64]state
 	floor   int64 // lowest version that the account can have in the database
 
@@ -141,7 +142,7 @@ func (a *account) park(e *event, class string, limit int) {
 		return
 	}
 	if limit >= 0 && len(a.waiting) >= limit && e.version != a.version+1 {
-		a.beyond = max(a.beyond, e.version)
+		a.beyond, a.overran = max(a.beyond, e.version), true
 		return
 	}
 	a.waiting[e.version] = &parked{e, class}

@@ -1,6 +1,7 @@
 package operators_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -55,14 +56,53 @@ func newProducer(s *stage) *producer {
 }
 
 func (p *producer) source(id string, calm bool) *source {
-	return &source{id: id, partition: partitionOf(id), next: 1, calm: calm}
+	return &source{id: id, partition: partitionOf(id, len(p.s.log)), next: 1, calm: calm}
 }
 
 // partitionOf returns the partition to which `dlq replay --to-topic` publishes the events of an
-// account.
-func partitionOf(id string) int32 {
+// account. An account that is older than a partition keeps its own partition.
+func partitionOf(id string, partitions int) int32 {
 	byKey := kgo.StickyKeyPartitioner(nil).ForTopic("")
 	return int32(byKey.Partition(&kgo.Record{Key: []byte(id)}, partitions))
+}
+
+// addPartition adds a partition to the topic, with two new accounts. The consumers are restarted, as
+// docs/sizing.md says.
+func (s *stage) addPartition() {
+	s.t.Helper()
+	if len(s.log) == partitions+2 {
+		return
+	}
+	s.note("a partition is added")
+	answers, err := s.admin.CreatePartitions(s.t.Context(), 1, s.topic)
+	if err := errors.Join(err, answers.Error()); err != nil {
+		s.t.Fatal(err)
+	}
+	p := s.producer
+	added := int32(len(s.log))
+	s.log, s.start = append(s.log, nil), append(s.start, 0)
+	for _, r := range s.readers {
+		r.next, r.high = append(r.next, 0), append(r.high, 0)
+	}
+	busy, calm := p.source(fmt.Sprint("busy-added-", added), false), p.source(fmt.Sprint("calm-added-", added), true)
+	busy.partition, calm.partition = added, added
+	p.busy, p.calm = append(p.busy, busy), append(p.calm, calm)
+	nothing := &event{account: busy.id, partition: added, garbage: true, nothing: true}
+	wait.Until(s.t, patience, "the partition is there", func() string {
+		if err := s.kafka.ProduceSync(s.t.Context(), p.record(nothing)).FirstErr(); err != nil {
+			s.kafka.ForceMetadataRefresh()
+			return err.Error()
+		}
+		return ""
+	})
+	p.append([]*event{nothing})
+	p.send(p.goods(busy, 2))
+	p.send(p.goods(calm, 2))
+	for _, r := range s.readers {
+		s.endSecond(r)
+		s.restart(r)
+	}
+	s.count("partition", true)
 }
 
 func (p *producer) event(a *source, version int64) *event {

@@ -42,6 +42,8 @@ var steps = []drawn{
 	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, 0},
 	{"rebuild and repair", 6, (*stage).together, healed},
 	{"two operators", 8, (*stage).atOnce, alone | healed},
+	{"rebuild twice", 3, func(s *stage) { s.rebuildTwice(s.anyReader()) }, alone | healed},
+	{"look", 5, (*stage).look, alone | healed},
 	{"damage", 6, func(s *stage) { s.damage(s.anyReader()) }, 0},
 	{"new text", 4, (*stage).newText, alone | healed},
 	{"new group", 3, func(s *stage) { s.newGroup(s.anyReader()) }, alone},
@@ -66,6 +68,8 @@ var steps = []drawn{
 	{"freeze", 3, func(s *stage) { s.freeze(s.anyReader()) }, alone},
 	{"refused by Kafka", 5, func(s *stage) { s.refusedByKafka(s.anyReader()) }, alone},
 	{"cut", 8, (*stage).cut, alone},
+	{"partition", 2, (*stage).addPartition, alone},
+	{"retention", 3, (*stage).retention, alone},
 	{"migrate", 3, (*stage).switchFourEyes, 0},
 	{"restore", 7, (*stage).restore, alone | healed},
 	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, alone},
@@ -167,6 +171,7 @@ func (s *stage) play(n int) {
 	s.settled("at the start")
 	for i := range n {
 		s.note("-- step %d", i)
+		s.late = i >= n*2/3
 		s.producer.produce(1 + s.rnd.IntN(6))
 		for _, r := range s.readers {
 			s.arrived(r)
@@ -188,6 +193,11 @@ func (s *stage) play(n int) {
 	s.verify()
 	for _, r := range s.readers {
 		s.statuses(r)
+	}
+	if s.rnd.IntN(3) == 0 {
+		s.recreate()
+	}
+	for _, r := range s.readers {
 		r.process.Terminate()
 		if r.second != nil {
 			r.second.Terminate()

@@ -101,7 +101,7 @@ func (s *stage) publishAgain(r *reader) {
 		return
 	}
 	l := s.deadLetter(r, "open,ready,waiting,discarded")
-	if l == nil {
+	if l == nil || partitionOf(*l.AccountID, len(s.log)) != l.Partition { // a partition was added since
 		return
 	}
 	s.draw("dlq replay"+republished, r, append(l.flags(), "--to-topic="+s.topic, reason, "--yes", "--max-replays=1000")...)

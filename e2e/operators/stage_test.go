@@ -56,6 +56,8 @@ type stage struct {
 	producer  *producer
 	mu        sync.Mutex // guards log
 	log       [][]*event // by partition
+	start     []int64    // the first offsets that retention has left
+	late      bool       // the last third of the steps has begun
 	readers   []*reader
 	notes     sync.Mutex // guards journal and tally
 	journal   []string
@@ -94,12 +96,13 @@ type reader struct {
 
 func (r *reader) ordered() *ordered { o, _ := r.oracle.(*ordered); return o }
 
+// partitions is the number of partitions at the start. The step addPartition adds more.
 const partitions = 2
 
 func newStage(t *testing.T, seed uint64) *stage {
 	t.Helper()
 	s := &stage{
-		t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), tally: map[string]*outcomes{}, log: make([][]*event, partitions),
+		t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), tally: map[string]*outcomes{}, log: make([][]*event, partitions), start: make([]int64, partitions),
 	}
 	s.parkLimit = 2 + s.rnd.IntN(4)
 	s.pruning = s.rnd.IntN(3) == 0
@@ -131,9 +134,7 @@ func (s *stage) servers() {
 	s.addrs = broker.Addrs()
 	s.fake, _ = broker.(*devstack.Fake)
 	s.topic = devtest.Topic(s.t, s.addrs, partitions)
-	s.kafka = must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)
-	s.t.Cleanup(s.kafka.Close)
-	s.admin = kadm.NewClient(s.kafka)
+	s.connect()
 
 	s.cluster = must(devstack.StartPostgres(s.t.Context(), devstack.PostgresOptions{TempRoot: devtest.MemoryFolder(), FastLogin: true}))(s.t)
 	s.t.Cleanup(func() {
@@ -159,6 +160,14 @@ func (s *stage) servers() {
 	}
 	s.proxy, s.through = proxy, through
 	s.t.Cleanup(func() { _ = s.proxy.Close() })
+}
+
+// connect connects the producer to Kafka.
+func (s *stage) connect() {
+	s.t.Helper()
+	s.kafka = must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(100*time.Millisecond)))(s.t)
+	s.t.Cleanup(s.kafka.Close)
+	s.admin = kadm.NewClient(s.kafka)
 }
 
 // people creates the roles, an operator and an approver, and turns four eyes on.
@@ -281,7 +290,7 @@ func (s *stage) positions(r *reader) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := make([]int64, partitions)
+	at := make([]int64, len(s.log))
 	var partition, next int64
 	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
 	return at, err
