@@ -38,8 +38,8 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx) error {
 			return err
 		}
 		if audited != changed[table] {
-			return errclass.Text("PostgreSQL changed another number of rows of table " + table.Name + " than differ: " +
-				"a trigger or a rule of the table prevents changes, or another session writes the table; nothing was changed")
+			return errclass.WithCause("PostgreSQL changed another number of rows of table "+table.Name+" than differ: "+
+				"a trigger or a rule of the table prevents changes, or another session writes the table; nothing was changed", projection.ErrStale)
 		}
 	}
 	return nil
