@@ -23,6 +23,7 @@ import (
 var (
 	errEmpty = errors.New("the file is empty")
 	errNUL   = errors.New("the file has a NUL byte; save it as UTF-8 text, not as UTF-16")
+	errPipe  = errors.New("it is a pipe, and each connection reads it again; name a file")
 )
 
 // Secret returns a password or a token: the text of a file without trailing line ends and without a
@@ -43,8 +44,12 @@ func Secret(path string) (string, error) {
 }
 
 // read returns the text of a file without the byte order mark that some editors write at the start.
-// With this mark, a password is wrong and the first certificate is not found.
+// With this mark, a password is wrong and the first certificate is not found. A pipe is refused,
+// because a second reader would wait forever.
 func read(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errPipe}
+	}
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file
 	return bytes.TrimPrefix(text, []byte("\ufeff")), err
 }

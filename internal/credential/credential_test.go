@@ -6,12 +6,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"projector/internal/credential"
 	"projector/internal/devstack"
@@ -44,6 +47,32 @@ func TestSecret(t *testing.T) {
 	}
 	if _, err := credential.Secret(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestAPipeIsRefused names pipes, as the shell's <(command) does. Each connection reads its files, but
+// a pipe can be read only one time: the next reader gets nothing, or waits forever.
+func TestAPipeIsRefused(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(reader.Close(), writer.Close()) }()
+	for _, path := range []string{pipe, fmt.Sprintf("/dev/fd/%d", reader.Fd())} {
+		failed := make(chan error, 1)
+		go func() { _, err := credential.Secret(path); failed <- err }()
+		select {
+		case err := <-failed:
+			if err == nil || !strings.Contains(err.Error(), "is a pipe") {
+				t.Errorf("%s: %v", path, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: no answer", path)
+		}
 	}
 }
 
