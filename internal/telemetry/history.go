@@ -59,6 +59,9 @@ func (h *History) sample() {
 	s := h.take() // before the lock, because a page must not wait for take
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.next > 0 && s.At.UnixMilli() <= h.newest() { // the clock was set back
+		h.next = 0
+	}
 	var rates Rates
 	if base := min(rateSamples, h.next); base > 0 {
 		rates = ratesBetween(&h.ring[(h.next-base)%historyKept], &s)
@@ -66,6 +69,9 @@ func (h *History) sample() {
 	h.ring[h.next%historyKept], h.rates[h.next%historyKept] = s, rates
 	h.next++
 }
+
+// newest returns the time of the newest sample as Unix time in ms. The caller holds mu.
+func (h *History) newest() int64 { return h.ring[(h.next-1)%historyKept].At.UnixMilli() }
 
 func ratesBetween(before, now *Sample) Rates {
 	seconds := now.At.Sub(before.At).Seconds()
@@ -106,7 +112,8 @@ type series struct {
 	LagSeconds   []number `json:"lag_seconds"`
 }
 
-// since returns the samples that are newer than the given Unix time in ms.
+// since returns the samples that are newer than the given Unix time in ms. If there are none because
+// the clock was set back, it returns all samples.
 func (h *History) since(after int64) series {
 	s := series{
 		At: []int64{}, Applied: []number{}, Duplicate: []number{}, Ignored: []number{},
@@ -114,6 +121,9 @@ func (h *History) since(after int64) series {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.next > 0 && after > h.newest() {
+		after = 0
+	}
 	for i := max(0, h.next-historyKept); i < h.next; i++ {
 		one, r := &h.ring[i%historyKept], &h.rates[i%historyKept]
 		at := one.At.UnixMilli()

@@ -98,6 +98,29 @@ func TestRatesWhenTheClockJumps(t *testing.T) {
 	}
 }
 
+// TestHistoryWhenTheClockIsSetBack shows that a page that is open still gets samples, in the order of
+// their times.
+func TestHistoryWhenTheClockIsSetBack(t *testing.T) {
+	at := time.Unix(10_000, 0)
+	h := NewHistory(func() Sample {
+		at = at.Add(time.Second)
+		return Sample{At: at}
+	})
+	for range 3 {
+		h.sample()
+	}
+	last := at.UnixMilli() // what the page has
+	at = at.Add(-time.Hour)
+	h.sample()
+	h.sample()
+	if got := h.since(last).At; !slices.Equal(got, []int64{at.UnixMilli() - 1000, at.UnixMilli()}) {
+		t.Errorf("the page gets %v", got)
+	}
+	if got := h.since(0).At; !slices.IsSorted(got) {
+		t.Errorf("a new page gets %v", got)
+	}
+}
+
 func TestHistoryJSON(t *testing.T) {
 	h := NewHistory(func() Sample { return Sample{At: time.UnixMilli(1_700_000_000_123)} })
 	h.sample()

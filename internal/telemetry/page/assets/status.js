@@ -93,8 +93,10 @@
     for (const { plot, series } of charts) plot.setData(data(series));
   }
 
-  // append puts new samples behind those there are. A silence is a gap in the lines.
+  // append puts new samples behind those there are. A silence is a gap in the lines. Older samples
+  // come only when the clock of the instance was set back: they replace what there is.
   function append(news) {
+    if (news.at[0] <= history.at.at(-1)) for (const column of Object.values(history)) column.length = 0;
     const last = history.at.at(-1);
     if (news.at.length > 0 && last !== undefined && news.at[0] - last > 5000) {
       for (const [name, column] of Object.entries(history)) column.push(name === "at" ? last + 1 : null);
