@@ -49,6 +49,11 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	if err == nil {
 		err = c.note(ctx, s.Pool)
 	}
+	for _, t := range s.tables {
+		if err == nil {
+			_, err = s.Pool.Exec(ctx, t.fill.Query("rows_same"))
+		}
+	}
 	if err == nil {
 		_, err = s.lock.Exec(ctx, sql.Query("shadow_analyze"))
 	}
