@@ -209,8 +209,10 @@ func (s *stage) discardOf(r *reader, l letter) *command {
 }
 
 func (s *stage) takingBack(r *reader, l letter) *command {
-	return &command{"dlq replay" + takenBack, append(l.flags(), "--status=discarded", reason, "--yes", "--max-replays=1000"),
-		ifApplied(s, func() bool { return r.oracle.takeBack(s.records()[l.Partition][l.Offset]) })}
+	return &command{
+		"dlq replay" + takenBack, append(l.flags(), "--status=discarded", reason, "--yes", "--max-replays=1000"),
+		ifApplied(s, func() bool { return r.oracle.takeBack(s.records()[l.Partition][l.Offset]) }),
+	}
 }
 
 func (s *stage) correctionOf(r *reader, l letter) *command {
@@ -223,8 +225,11 @@ func (s *stage) correctionOf(r *reader, l letter) *command {
 		s.t.Fatalf("dlq export fails: %s", p.stderr)
 	}
 	e := s.right(&l)
-	return &command{"dlq replay" + corrected, []string{"--from-file=" + s.correctedFile(path, e), reason, "--yes", "--max-replays=1000"},
-		ifApplied(s, func() bool { return r.oracle.force(e) })}
+	return &command{
+		"dlq replay" + corrected,
+		[]string{"--from-file=" + s.correctedFile(path, e), reason, "--yes", "--max-replays=1000"},
+		ifApplied(s, func() bool { return r.oracle.force(e) }),
+	}
 }
 
 func (s *stage) skipOf(o *ordered, id string, version int64) *command {
@@ -267,6 +272,9 @@ func (s *stage) openingOf(o *ordered, id string) *command {
 	s.t.Helper()
 	at := state{version: o.account(id).version + 1 + s.rnd.Int64N(3), balance: s.rnd.Int64N(100_000), currency: "EUR"}
 	ledger := fmt.Sprintf("account_id,version,balance,currency\n%s,%d,%s,EUR\n", id, at.version, money(at.balance))
-	return &command{"open", []string{"--ledger=" + s.file("ledger.csv", ledger), reason, "--yes"},
-		ifApplied(s, func() bool { return o.open(id, at) })}
+	return &command{
+		"open",
+		[]string{"--ledger=" + s.file("ledger.csv", ledger), reason, "--yes"},
+		ifApplied(s, func() bool { return o.open(id, at) }),
+	}
 }

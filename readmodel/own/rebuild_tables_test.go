@@ -2,6 +2,7 @@ package own_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -114,4 +115,21 @@ func TestARebuildWaitsForARowThatAnotherSessionInserts(t *testing.T) {
 		t.Errorf("%d replaced, %v", replaced, err)
 	}
 	same(t, "rows", rows(t, pool, "SELECT * FROM n ORDER BY k"), []string{"a 5", "b 6"})
+}
+
+// The copy of another owner's table has no expressions, so a generated column of its key would be
+// null there. A rebuild reports this before it reads the topic, instead of removing right rows.
+func TestARebuildRefusesAGeneratedKeyOfAnotherOwner(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "CREATE TABLE n (k text, half text GENERATED ALWAYS AS (k || '/2') STORED, PRIMARY KEY (k, half))")
+	p := parse(t, unusual+"n\nINSERT INTO n SELECT account_id FROM new_events;\n")
+	log := []string{points("a", 1, 5)}
+	feed(t, pool, p).consume(log)
+	execute(t, pool, "ALTER TABLE n OWNER TO pg_monitor")
+	_, _, err := rebuilt(t, pool, p, log)
+	if table, is := errors.AsType[*rebuild.TableError](err); !is || !strings.Contains(table.Error(), "column half of the primary key of table n is generated") {
+		t.Errorf("%v", err)
+	}
+	same(t, "rows", rows(t, pool, "SELECT * FROM n"), []string{"a a/2"})
 }

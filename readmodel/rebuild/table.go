@@ -36,14 +36,17 @@ func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowC
 	rows, _ := db.Query(ctx, sql.Query("rows_columns"), name)
 	refused := &TableError{Table: name}
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
-		var isIdentity bool
-		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &c.made, &isIdentity, &refused.elsewhere, &refused.model)
+		var isLost, isIdentity bool
+		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &c.made, &isLost, &isIdentity, &refused.elsewhere, &refused.model)
+		if isLost {
+			refused.generated = c.quoted
+		}
 		if isIdentity {
 			refused.identity = c.quoted
 		}
 		return c, err
 	})
-	if err == nil && (len(columns) == 0 || !columns[0].key || refused.identity != "" || refused.elsewhere != "") {
+	if err == nil && (len(columns) == 0 || !columns[0].key || refused.generated != "" || refused.identity != "" || refused.elsewhere != "") {
 		refused.Missing = len(columns) == 0
 		err = refused
 	}
@@ -65,9 +68,10 @@ type TableError struct {
 	Table   string
 	Missing bool // the table does not exist
 	// elsewhere is the schema of the table if it is not the schema model, which the read model is in.
-	// identity is a column that PostgreSQL refuses to write. A table that is neither missing nor
-	// elsewhere and has no such column has no primary key.
-	elsewhere, model, identity string
+	// generated is a column of the key whose expression the copy lacks. identity is a column that
+	// PostgreSQL refuses to write. A table that is neither missing nor elsewhere and has no such
+	// column has no primary key.
+	elsewhere, model, generated, identity string
 }
 
 func (e *TableError) Error() string {
@@ -77,6 +81,10 @@ func (e *TableError) Error() string {
 	if e.elsewhere != "" {
 		return "table " + e.Table + " is in schema " + e.elsewhere + ", and rebuild replaces tables of schema " + e.model + ": " +
 			"move it there (ALTER TABLE " + e.elsewhere + "." + e.Table + " SET SCHEMA " + e.model + "), or remove it from the tables that rebuild replaces"
+	}
+	if e.generated != "" {
+		return "column " + e.generated + " of the primary key of table " + e.Table + " is generated, and rebuild does not run expressions of the table's owner: " +
+			"make the owner of the read model the owner of the table, or remove the table from the tables that rebuild replaces"
 	}
 	if e.identity != "" {
 		return "column " + e.identity + " of table " + e.Table + " is GENERATED ALWAYS AS IDENTITY, and rebuild writes all columns from the events: " +
