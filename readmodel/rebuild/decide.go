@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"projector/readmodel"
 	"projector/readmodel/appended"
@@ -31,6 +32,7 @@ type comparison struct {
 	left     bool // some rows or accounts are left alone
 	sumsLeft bool // some rows that belong to no account are left alone
 	sums     bool // some rows that belong to no account are replaced or removed
+	behind   bool // some accounts are behind the live ones, see accountDifference.behind
 	notes    map[*rowTable][]string
 	unknown  map[string]bool // keys of rows without an event in the topic
 	marked   map[string]bool // ids of events that have a marker and were not rebuilt
@@ -121,6 +123,7 @@ func (c *comparison) addState(live, rebuilt *row) {
 	if l.hold != r.hold {
 		d.liveHold, d.rebuiltHold = l.hold, r.hold
 	}
+	c.behind = c.behind || d.behind()
 }
 
 func (c *comparison) account(id string) *accountDifference {
@@ -180,9 +183,12 @@ func (c *comparison) rowKind(t *rowTable, present, live, rebuilt *row) Kind {
 		switch {
 		case c.shadow.accounts != nil:
 			f.corrected = c.corrected[present.of.Text]
+			f.beyond = f.beyond || c.account(present.of.Text).behind()
 		case !c.shadow.custom && c.shadow.inbox == nil:
 			f.corrected = f.live && c.given[present.of]
 		}
+	} else {
+		f.beyond = f.beyond || c.behind
 	}
 	kind := f.kind()
 	if kind == Unknown {
@@ -217,6 +223,7 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 		f.live = f.live && (d.live != nil || d.rebuilt == nil)
 	} else {
 		f.live, f.onlyHold = true, true // the account's rows are compared separately
+		f.beyond = d.behind()
 	}
 	f.beyond = f.beyond || !f.rebuilt && (c.opts.Partial || c.shadow.later.accounts[id])
 	return f.kind()
@@ -225,6 +232,17 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }
+
+// behind reports whether the rebuilt account has a lower version because its next event cannot be applied.
+// If the account has events in several partitions, the rebuild may have read them in another order than
+// the consumers. Then it has parked this event, and not another one of the same version that the
+// consumers have applied.
+func (d *accountDifference) behind() bool {
+	return d.ahead() && strings.HasSuffix(d.rebuiltHold, refusedHold)
+}
+
+// refusedHold is the end of what waits, in hold_from.sql, if the next event cannot be applied.
+const refusedHold = " at a refused event"
 
 // concerned counts the accounts that would be changed. It leaves out accounts whose rows are
 // changed, because these accounts are counted with their rows.
