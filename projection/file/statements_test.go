@@ -71,7 +71,8 @@ func TestStatementsComeBack(t *testing.T) {
 			rapid.SampledFrom([]string{"a", "E", "1", "+", ",", "::", "->>", "$ ", "case", "end", "(x)", "b$c"}),
 			rapid.Map(text, func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }),
 			rapid.Map(text, func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }),
-			rapid.Map(text, func(s string) string { return " E'" + escaped(s) + "'" }),
+			// Without the operator, a string in a later line would continue this one and have escapes, too.
+			rapid.Map(text, func(s string) string { return " E'" + escaped(s) + "' ||" }),
 			rapid.Map(text.Filter(func(s string) bool { return strings.Index(s+"$t$", "$t$") == len(s) }),
 				func(s string) string { return " $t$" + s + "$t$" }),
 			rapid.Map(text, func(s string) string { return "/* /**/ " + s + " */" }),
