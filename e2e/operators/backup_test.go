@@ -50,6 +50,9 @@ func (s *stage) backUp() {
 // restore replaces the database by its backup while consumers run.
 func (s *stage) restore() {
 	s.t.Helper()
+	if s.moved {
+		return
+	}
 	if s.saved == nil || s.rnd.IntN(4) == 0 {
 		s.backUp()
 		return

@@ -205,7 +205,7 @@ func (s *stage) together() {
 // damage changes a row of a calm account, or a sum, by hand and rebuilds the projection.
 func (s *stage) damage(r *reader) {
 	s.t.Helper()
-	if s.shortened() || r.ordered() == nil && s.corrected(r) { // a rebuild may leave the row unchanged
+	if s.shortened() || s.moved || r.ordered() == nil && s.corrected(r) { // a rebuild may leave the row unchanged
 		return
 	}
 	id := pick(s, s.producer.calm).id

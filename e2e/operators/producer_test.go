@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type source struct {
 	partition int32
 	next      int64
 	calm      bool
+	moved     int64 // first version in the present partition, if the account was moved
 	sent      []*event
 	lost      []*event
 }
@@ -59,15 +61,16 @@ func (p *producer) source(id string, calm bool) *source {
 	return &source{id: id, partition: partitionOf(id, len(p.s.log)), next: 1, calm: calm}
 }
 
-// partitionOf returns the partition to which `dlq replay --to-topic` publishes the events of an
-// account. An account that is older than a partition keeps its own partition.
+// partitionOf returns the partition to which a producer, or `dlq replay --to-topic`, sends the next
+// events of an account.
 func partitionOf(id string, partitions int) int32 {
 	byKey := kgo.StickyKeyPartitioner(nil).ForTopic("")
 	return int32(byKey.Partition(&kgo.Record{Key: []byte(id)}, partitions))
 }
 
-// addPartition adds a partition to the topic, with two new accounts. The consumers are restarted, as
-// docs/sizing.md says.
+// addPartition adds a partition to the topic, with two new accounts, and restarts the consumers, as
+// docs/sizing.md says. The other accounts stay in their partitions, or all of them move. Then the older
+// events of an account are in another partition, and late ones still arrive there.
 func (s *stage) addPartition() {
 	s.t.Helper()
 	if len(s.log) == partitions+2 {
@@ -86,6 +89,13 @@ func (s *stage) addPartition() {
 	}
 	busy, calm := p.source(fmt.Sprint("busy-added-", added), false), p.source(fmt.Sprint("calm-added-", added), true)
 	busy.partition, calm.partition = added, added
+	if s.rnd.IntN(2) == 0 {
+		s.note("all accounts move")
+		s.moved = true
+		for _, a := range slices.Concat(p.busy, p.calm) {
+			a.partition, a.moved = partitionOf(a.id, len(s.log)), a.next
+		}
+	}
 	p.busy, p.calm = append(p.busy, busy), append(p.calm, calm)
 	nothing := &event{account: busy.id, partition: added, garbage: true, nothing: true}
 	wait.Until(s.t, patience, "the partition is there", func() string {
@@ -188,7 +198,7 @@ func (p *producer) usual(a *source, n int) []*event {
 		wrong, right := p.poison(a)
 		events := append([]*event{wrong}, p.goods(a, p.rnd.IntN(p.s.parkLimit))...)
 		return append(events, right)
-	case n < 95 && a.next > 1:
+	case n < 95 && a.next > max(1, a.moved): // the order of events in two partitions is not known
 		return []*event{p.event(a, a.next-1)} // another event of the last version
 	case n < 97:
 		e := p.event(a, a.next)

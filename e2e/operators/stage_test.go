@@ -58,6 +58,7 @@ type stage struct {
 	log       [][]*event // by partition
 	start     []int64    // the first offsets that retention has left
 	late      bool       // the last third of the steps has begun
+	moved     bool       // some accounts have events in two partitions: an empty database may get them in another order
 	readers   []*reader
 	notes     sync.Mutex // guards journal and tally
 	journal   []string

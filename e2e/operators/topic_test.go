@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -69,7 +70,11 @@ func (s *stage) recreate() {
 	}
 	var readers []*reader
 	for _, r := range s.readers {
-		if s.draw("position set", r, "--all", "--start", "--new-topic", reason, "--yes").done() {
+		var p printed
+		for tries := 0; tries == 0 || tries < 20 && strings.Contains(p.stderr, "does not exist on these brokers"); tries++ { // a broker may not know it yet
+			p = s.draw("position set", r, "--all", "--start", "--new-topic", reason, "--yes")
+		}
+		if p.done() {
 			readers = append(readers, r)
 		} else if !r.additive || !s.pruning { // the inbox may no longer have the ids of the events
 			s.t.Errorf("%s does not continue in the new topic", r.name)
