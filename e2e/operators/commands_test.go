@@ -126,6 +126,7 @@ func (s *stage) rebuild(r *reader) bool {
 	found := rebuiltRows{
 		account: func(id string) (int64, []int64) { return s.found(r, id) },
 		rows:    func() map[string]string { return must(s.rows(r))(s.t) },
+		want:    r.want,
 	}
 	for p, records := range s.records() {
 		log = append(log, records[:r.high[p]])
