@@ -117,6 +117,22 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "corrected events")
 }
 
+// TestRebuildByAnotherTextLeavesNoAccountAlone has an account that is ahead of the topic. By another
+// text, its rows would stay as the old text has made them.
+func TestRebuildByAnotherTextLeavesNoAccountAlone(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL CHECK (points < 50))")
+	path := s.UseCustomProjection("loyalty_points", summing)
+	s.Produce(earned("a", 1, "5"), earned("a", 2, "60"))
+	s.Consuming(nil)
+	s.Exec("UPDATE projection_account SET version = 2")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "1 were left alone", "ahead")
+	if err := os.WriteFile(path, []byte(summing+"-- more\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "1 of the rows of loyalty_points would be left alone", "by another text")
+}
+
 const totalling = summing + `INSERT INTO totals (day, points) SELECT (occurred_at AT TIME ZONE 'UTC')::date, sum((data->>'points')::bigint) FROM new_events GROUP BY 1
 ON CONFLICT (day) DO UPDATE SET points = totals.points + EXCLUDED.points;
 `

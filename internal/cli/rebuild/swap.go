@@ -77,9 +77,9 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 	if r.wouldChange() == 0 && r.report.Markers == 0 && r.changed == nil && !remapped {
 		return new(rebuild.Swapped), nil
 	}
-	if r.changed != nil && r.report.Kinds[rebuild.Corrected] > 0 {
-		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
-			"by another text they cannot be rebuilt; nothing was changed", r.cmd.kind.Name())
+	if r.changed != nil && r.report.LeftAlone() > 0 {
+		return nil, exit.Refusef("%d of the rows of %s would be left alone, because they have corrected events in them (`dlq replay --from-file`), "+
+			"are ahead of the topic or were repaired just now: by another text they cannot be rebuilt; nothing was changed", r.report.LeftAlone(), r.cmd.kind.Name())
 	}
 	reads, err := r.cmd.Reads()
 	if err != nil {
