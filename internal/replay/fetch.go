@@ -59,7 +59,7 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 	for i, m := range question {
 		wanted[i], m.Plan = m.Version, PlanNotFound
 	}
-	for first := true; first || len(question) > 0; first = false {
+	for {
 		answer, err := outbox.Fetch(ctx, f.Outbox, f.Formats, f.By, wanted)
 		if err != nil {
 			return err
@@ -71,9 +71,10 @@ func (f *Fetch) ask(ctx context.Context, question []*Missing) error {
 		if answer.Refused > 0 {
 			f.Refused, f.Last, f.Why = f.Refused+answer.Refused, answer.Last, answer.Why
 		}
-		question, wanted = question[n:], wanted[n:]
+		if question, wanted = question[n:], wanted[n:]; len(question) == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Apply executes the plan. It sets the results even after an error.
