@@ -49,10 +49,8 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	if err == nil {
 		err = c.note(ctx, s.Pool)
 	}
-	for _, t := range s.tables {
-		if err == nil {
-			_, err = s.Pool.Exec(ctx, t.fill.Query("rows_same"))
-		}
+	if err == nil {
+		err = s.joinNotes(ctx)
 	}
 	if err == nil {
 		_, err = s.lock.Exec(ctx, sql.Query("shadow_analyze"))
@@ -62,6 +60,20 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	}
 	s.found = c
 	return c.report, nil
+}
+
+// joinNotes joins the notes about equal keys with different texts. Only tables of custom projections
+// can have such keys.
+func (s *Shadow) joinNotes(ctx context.Context) error {
+	if !s.custom {
+		return nil
+	}
+	for _, t := range s.tables {
+		if _, err := s.Pool.Exec(ctx, t.fill.Query("rows_same")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
