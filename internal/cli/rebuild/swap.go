@@ -68,6 +68,9 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 	return nil
 }
 
+// whyLeftAlone says why a rebuild leaves rows alone.
+const whyLeftAlone = "because they have corrected events in them (`dlq replay --from-file`), are ahead of the topic or were repaired just now"
+
 func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 	remapped, err := r.remaps(ctx) // again, because an instance may have stored another mapping since
 	if err != nil {
@@ -78,8 +81,8 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 		return new(rebuild.Swapped), nil
 	}
 	if r.changed != nil && r.report.LeftAlone() > 0 {
-		return nil, exit.Refusef("%d of the rows of %s would be left alone, because they have corrected events in them (`dlq replay --from-file`), "+
-			"are ahead of the topic or were repaired just now: by another text they cannot be rebuilt; nothing was changed", r.report.LeftAlone(), r.cmd.kind.Name())
+		return nil, exit.Refusef("%d of the rows of %s would be left alone, "+whyLeftAlone+": by another text they cannot be rebuilt; nothing was changed",
+			r.report.LeftAlone(), r.cmd.kind.Name())
 	}
 	reads, err := r.cmd.Reads()
 	if err != nil {
@@ -119,8 +122,7 @@ func (r *rebuilding) remaps(ctx context.Context) (bool, error) {
 		return false, exit.Refusef(why+"the topic has no event of %d of them, which would stay: remove them with --remove, "+
 			"or use the old one; nothing was changed", name, made, r.report.Kinds[rebuild.Unknown])
 	case r.report.LeftAlone() > 0:
-		return false, exit.Refusef(why+"%d of them would be left alone, because they have corrected events in them (`dlq replay --from-file`), "+
-			"are ahead of the topic or were repaired just now: use the old one, "+
+		return false, exit.Refusef(why+"%d of them would be left alone, "+whyLeftAlone+": use the old one, "+
 			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made, r.report.LeftAlone())
 	}
 	return true, nil
