@@ -1,7 +1,6 @@
 package change_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,15 +23,26 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 		`{dlq,replay,--from-file=/etc/hostname,--reason=x}`, `{dlq,replay,--mapping=/etc/hostname}`, `{dlq,replay,--yes=true}`,
 		`{pause,--all,--reason=x,--sasl-username=me}`, `{pause,--all,--reason=x,--brokers,evil}`, `{migrate,--four-eyes=off}`, `{run}`, `{}`,
 	} {
-		var id int
-		err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor)
-			VALUES ('replay', $1::text[], '{}', '{}', '{}', 'x', 1, 'me') RETURNING id`, arguments).Scan(&id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(id), "--reason=x"), "was made by hand")
-		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
+		refusedAsMadeByHand(t, s, other, requestByHand(t, s, "'replay', $1::text[], '{}', '{}', '{}'", arguments))
 	}
+}
+
+// requestByHand inserts a request by SQL. The text values has its action, arguments, and the flags,
+// names and contents of its files.
+func requestByHand(t *testing.T, s *clitest.Stage, values string, args ...any) (id string) {
+	t.Helper()
+	err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor)
+		VALUES (`+values+`, 'x', 1, 'me') RETURNING id::text`, args...).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func refusedAsMadeByHand(t *testing.T, s, other *clitest.Stage, id string) {
+	t.Helper()
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=x"), "was made by hand")
+	s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
 }
 
 // TestARequestDoesNotKeepAPipe replays a file that a shell makes from the output of a command. The
