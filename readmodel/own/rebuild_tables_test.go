@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/errclass"
+	"projector/projection/file"
 	"projector/readmodel/rebuild"
 )
 
@@ -75,14 +78,21 @@ func TestARebuildReplacesRowsOfUnusualTables(t *testing.T) {
 	}
 }
 
-// A trigger may keep a row from being changed. The error says so.
-func TestARebuildReportsATriggerThatPreventsChanges(t *testing.T) {
-	t.Parallel()
+// valued makes a table of accounts with values, and a projection that fills it. It consumes the log.
+func valued(t *testing.T, log []string) (*pgxpool.Pool, file.Projection) {
+	t.Helper()
 	pool := stage(t)
 	execute(t, pool, "CREATE TABLE n (k text PRIMARY KEY, v numeric)")
 	p := parse(t, unusual+"n\nINSERT INTO n SELECT account_id, (data->>'points')::numeric FROM new_events;\n")
-	log := []string{points("a", 1, 5)}
 	feed(t, pool, p).consume(log)
+	return pool, p
+}
+
+// A trigger may keep a row from being changed. The error says so.
+func TestARebuildReportsATriggerThatPreventsChanges(t *testing.T) {
+	t.Parallel()
+	log := []string{points("a", 1, 5)}
+	pool, p := valued(t, log)
 	execute(t, pool, `UPDATE n SET v = 9; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 		CREATE TRIGGER nothing BEFORE UPDATE ON n FOR EACH ROW EXECUTE FUNCTION nothing()`)
 	if _, _, err := rebuilt(t, pool, p, log); err == nil || !strings.Contains(errclass.Safe(err), "of table n than differ: a trigger") {
@@ -94,11 +104,8 @@ func TestARebuildReportsATriggerThatPreventsChanges(t *testing.T) {
 // for that session and then compares again.
 func TestARebuildWaitsForARowThatAnotherSessionInserts(t *testing.T) {
 	t.Parallel()
-	pool := stage(t)
-	execute(t, pool, "CREATE TABLE n (k text PRIMARY KEY, v numeric)")
-	p := parse(t, unusual+"n\nINSERT INTO n SELECT account_id, (data->>'points')::numeric FROM new_events;\n")
 	log := []string{points("a", 1, 5), points("b", 1, 6)}
-	feed(t, pool, p).consume(log)
+	pool, p := valued(t, log)
 	execute(t, pool, "DELETE FROM n WHERE k = 'a'; UPDATE n SET v = 9")
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me"}
 	replaced, _, err := rebuiltAs(t, pool, p, &log, opts, func() {
