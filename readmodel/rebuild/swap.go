@@ -76,10 +76,10 @@ type swap struct {
 	opts    SwapOptions
 	catchUp CatchUp
 	// The following fields are results of the last attempt.
-	done     Swapped
-	marked   int64           // markers added to the inbox after the positions were locked
-	remapped bool            // a different mapping was stored
-	moved    map[string]Kind // new kinds of listed differences that are not changed, by ID
+	done   Swapped
+	marked int64                          // markers added to the inbox after the positions were locked
+	old    *readmodel.MappingChangedError // the mapping that was replaced; nil if none was
+	moved  map[string]Kind                // new kinds of listed differences that are not changed, by ID
 }
 
 // TooManyError means that more accounts or rows would change than --max-differences allows.
@@ -144,7 +144,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 
 // run does all work of the swap that needs locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
-	w.done, w.remapped = Swapped{Markers: w.done.Markers}, false
+	w.done, w.old = Swapped{Markers: w.done.Markers}, nil
 	if err := w.reach(ctx, t); err != nil {
 		return err
 	}
@@ -164,7 +164,8 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 			return err
 		}
 	}
-	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && w.opts.File == nil && !w.remapped {
+	other := w.old != nil || w.opts.File != nil
+	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && !other {
 		return errNothingFits
 	}
 	if w.done.Markers > 0 {
@@ -173,7 +174,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 			return err
 		}
 	}
-	if w.done.Replaced+w.done.Removed == 0 && (w.remapped || w.opts.File != nil) {
+	if w.done.Replaced+w.done.Removed == 0 && other {
 		reason := w.shadow.kind.Name() + ": the mapping or the projection file was replaced, and no row differs"
 		if err := t.record(ctx, []readmodel.Action{w.action("", nil, reason, "replaced")}); err != nil {
 			return err
@@ -231,14 +232,12 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	}
 	name := w.shadow.kind.Name()
 	err := readmodel.CheckMapping(ctx, t.tx, name, w.opts.Mapping)
-	var changed *readmodel.MappingChangedError
 	switch {
-	case errors.As(err, &changed) && !slices.Equal(positions, w.shadow.positions):
+	case errors.As(err, &w.old) && !slices.Equal(positions, w.shadow.positions):
 		return stillRunning(ctx, ErrOldMappingRuns)
-	case err != nil && changed == nil:
+	case err != nil && w.old == nil:
 		return err
 	}
-	w.remapped = changed != nil
 	if err := readmodel.KeepMapping(ctx, t.tx, name, w.opts.Mapping, true); err != nil {
 		return err
 	}
@@ -266,14 +265,41 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	}
 	marked := w.done.Markers+w.marked > 0
 	switch {
-	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), (w.opts.File != nil || w.remapped || marked) && w.done.Left > 0:
+	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), (w.opts.File != nil || w.old != nil || marked) && w.done.Left > 0:
 		return ErrRepairedSince
 	case w.opts.Most != nil && would > *w.opts.Most:
 		return &TooManyError{Would: would, Most: *w.opts.Most}
 	case !w.opts.Remove && c.keepsRows():
 		return ErrRowsStay
 	}
-	return c.unclear(marked, w.opts.Remove)
+	return cmp.Or(c.mixed(&w.opts, w.old), c.unclear(marked, w.opts.Remove))
+}
+
+// mixed returns an error if rows by the old mapping or by the old text of the file would stay. The
+// parameter old is nil if the mapping is not replaced.
+func (c *comparison) mixed(opts *SwapOptions, old *readmodel.MappingChangedError) error {
+	const (
+		leftAlone = "would be left alone, because they have corrected events in them (`dlq replay --from-file`), are ahead of the topic or were repaired just now"
+		unchanged = "; nothing was changed"
+		goOn      = "or continue with the new one with `run --accept-changed-mapping`"
+	)
+	name, unknown := c.shadow.kind.Name(), c.report.Kinds[Unknown]
+	// The second comparison of a swap does not have all that the first one leaves alone.
+	left := max(c.report.LeftAlone(), c.shadow.found.report.LeftAlone())
+	text := ""
+	switch {
+	case old != nil && c.opts.Partial:
+		text = "--partial makes only some of them again: use the old one, " + goOn
+	case old != nil && unknown > 0 && !opts.Remove:
+		text = fmt.Sprintf("the topic has no event of %d of them, which would stay: remove them with --remove, or use the old one", unknown)
+	case old != nil && left > 0:
+		text = fmt.Sprintf("%d of them "+leftAlone+": use the old one, "+goOn, left)
+	case opts.File != nil && left > 0:
+		return errclass.Text(fmt.Sprintf("%d of the rows of %s "+leftAlone+": by another text they cannot be rebuilt"+unchanged, left, name))
+	default:
+		return nil
+	}
+	return errclass.Text(fmt.Sprintf("the rows of %s were made with %s, and %s"+unchanged, name, old.Stored, text))
 }
 
 // unclear returns an error if some events could be lost or counted twice, because a swap changes some
@@ -290,9 +316,10 @@ func (c *comparison) unclear(marked, removing bool) error {
 	return nil
 }
 
-// Refused returns an error if a swap would be refused because some rows would be left alone.
-func (s *Shadow) Refused(removing bool) error {
-	return s.found.unclear(s.found.report.Markers > 0, removing)
+// Refused returns an error if a swap would be refused because some rows would be left alone. The
+// parameter old is nil if the swap does not replace the mapping.
+func (s *Shadow) Refused(opts SwapOptions, old *readmodel.MappingChangedError) error {
+	return cmp.Or(s.found.unclear(s.found.report.Markers > 0, opts.Remove), s.found.mixed(&opts, old))
 }
 
 // leftAs returns the kind of an account's difference if the account is not changed now, although

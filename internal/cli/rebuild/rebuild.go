@@ -165,14 +165,13 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if r.refused, err = r.tooMany(ctx); err != nil || r.refused != nil {
 		return err
 	}
-	if r.refused = r.shadow.Refused(r.cmd.Remove); r.refused != nil {
-		return nil
+	old, err := r.replacedMapping(ctx)
+	if err != nil {
+		return err
 	}
-	r.remapped, err = r.remaps(ctx)
-	if refusal, is := errors.AsType[exit.Refusal](err); is {
-		r.refused, err = refusal, nil
-	}
-	return err
+	r.remapped = old != nil
+	r.refused = r.shadow.Refused(r.swapOptions(), old)
+	return nil
 }
 
 func (r *rebuilding) Refused() error { return r.refused }

@@ -68,30 +68,20 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 	return nil
 }
 
-// whyLeftAlone says why a rebuild leaves rows alone.
-const whyLeftAlone = "because they have corrected events in them (`dlq replay --from-file`), are ahead of the topic or were repaired just now"
-
 func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
-	remapped, err := r.remaps(ctx) // again, because an instance may have stored another mapping since
+	old, err := r.replacedMapping(ctx) // again, because an instance may have stored another mapping since
 	if err != nil {
 		return nil, err
 	}
-	r.remapped = remapped
-	if r.wouldChange() == 0 && r.report.Markers == 0 && r.changed == nil && !remapped {
+	r.remapped = old != nil
+	if r.wouldChange() == 0 && r.report.Markers == 0 && r.changed == nil && !r.remapped {
 		return new(rebuild.Swapped), nil
 	}
-	if r.changed != nil && r.report.LeftAlone() > 0 {
-		return nil, exit.Refusef("%d of the rows of %s would be left alone, "+whyLeftAlone+": by another text they cannot be rebuilt; nothing was changed",
-			r.report.LeftAlone(), r.cmd.kind.Name())
-	}
-	reads, err := r.cmd.Reads()
-	if err != nil {
+	opts := r.swapOptions()
+	if opts.Mapping, err = r.cmd.Reads(); err != nil {
 		return nil, err
 	}
-	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
-		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
-		File: r.changed, Mapping: reads,
-	}, r.catchUp)
+	done, err := r.shadow.Swap(ctx, opts, r.catchUp)
 	if many, is := errors.AsType[*rebuild.TooManyError](err); is {
 		return nil, r.refuseMany(many.Would)
 	}
@@ -99,33 +89,23 @@ func (r *rebuilding) swap(ctx context.Context) (*rebuild.Swapped, error) {
 	return &done, err
 }
 
-// remaps reports whether the rows were made with another first version, or with a mapping that
-// reads events differently. It refuses the rebuild if some rows would stay unchanged, because the
-// new mapping could give other values for them.
-func (r *rebuilding) remaps(ctx context.Context) (bool, error) {
+func (r *rebuilding) swapOptions() rebuild.SwapOptions {
+	return rebuild.SwapOptions{
+		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff, File: r.changed,
+	}
+}
+
+// replacedMapping returns the error about the mapping or the first version of the live rows, if the
+// rebuild replaces it because it reads events differently.
+func (r *rebuilding) replacedMapping(ctx context.Context) (old *readmodel.MappingChangedError, err error) {
 	reads, err := r.cmd.Reads()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	err = readmodel.CheckMapping(ctx, r.on.Pool, r.cmd.kind.Name(), reads)
-	var changed *readmodel.MappingChangedError
-	if !errors.As(err, &changed) {
-		return false, err
+	if err = readmodel.CheckMapping(ctx, r.on.Pool, r.cmd.kind.Name(), reads); errors.As(err, &old) {
+		return old, nil
 	}
-	const why = "the rows of %s were made with %s, and "
-	name, made := r.cmd.kind.Name(), changed.Stored
-	switch {
-	case r.cmd.Partial:
-		return false, exit.Refusef(why+"--partial makes only some of them again: use the old one, "+
-			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made)
-	case r.report.Kinds[rebuild.Unknown] > 0 && !r.cmd.Remove:
-		return false, exit.Refusef(why+"the topic has no event of %d of them, which would stay: remove them with --remove, "+
-			"or use the old one; nothing was changed", name, made, r.report.Kinds[rebuild.Unknown])
-	case r.report.LeftAlone() > 0:
-		return false, exit.Refusef(why+"%d of them would be left alone, "+whyLeftAlone+": use the old one, "+
-			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, made, r.report.LeftAlone())
-	}
-	return true, nil
+	return nil, err
 }
 
 func (r *rebuilding) catchUp(ctx context.Context, positions []rebuild.TopicPosition) error {
