@@ -86,6 +86,8 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"locks", "LOCK TABLE account_balance IN ACCESS EXCLUSIVE MODE", "AOPM"}, // a login with the right to UPDATE may also lock
 	{"locks", "LOCK TABLE dlq_action IN SHARE MODE", "M"},
 	{"locks", "SELECT FROM dlq_action_lock FOR UPDATE", "M"},
+	{"locks", "LOCK TABLE projector_position IN SHARE UPDATE EXCLUSIVE MODE", "AOPM"}, // the first claim of a group waits for it
+	{"locks", "LOCK TABLE inbox_pruned IN SHARE UPDATE EXCLUSIVE MODE", "AOPM"},       // `inbox prune` waits for it
 	{"locks", "SELECT pg_try_advisory_xact_lock(1)", "RAOFPMN"},
 	{"functions", "DO $$ BEGIN IF NOT has_function_privilege('dlq_action_link()', 'EXECUTE') THEN RAISE insufficient_privilege; END IF; END $$", "M"},
 	{"functions", "SELECT projector_contained('SELECT 1', false, '')", "AP"},

@@ -104,7 +104,8 @@ func knownTopicID(now, stored string) string {
 // events of the other's partitions.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID, owner string) (stored projection.StoredPosition, inserted bool, err error) {
 	other := ""
-	tx.Queue(sql.Query("group_first"), p.Group)
+	tx.Queue(sql.Query("group_name"), p.Group)
+	tx.Queue(sql.Query("group_first"))
 	tx.Queue(sql.Query("group_projection"), p.Group, p.Projection).Query(func(rows pgx.Rows) (err error) {
 		_, err = pgx.ForEachRow(rows, []any{&other}, func() error { return nil })
 		return err

@@ -153,7 +153,7 @@ func SetPositions(
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		plans = plans[:0]
 		if check != nil {
-			tx.Queue(sql.Query("inbox_prune_wait"), of.Projection)
+			tx.Queue(sql.Query("inbox_prune_wait"))
 			if err := tx.Send(ctx); err != nil {
 				return err
 			}

@@ -101,6 +101,27 @@ func TestAGroupRunsOneProjection(t *testing.T) {
 	}
 }
 
+// Any login that may connect can hold an advisory lock for ever. A new group does not wait for such a
+// lock.
+func TestANewGroupWaitsForNoAdvisoryLock(t *testing.T) {
+	pool := openPool(t)
+	nobody, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Release()
+	if _, err := nobody.Exec(t.Context(), "SET SESSION AUTHORIZATION pg_monitor; SELECT pg_advisory_lock(hashtextextended('projector group g', 0))"); err != nil {
+		t.Fatal(err)
+	}
+	p := readmodel.Partition{Projection: readmodel.BalanceName, Group: "g", Topic: "events"}
+	if _, err := readmodel.ClaimPosition(t.Context(), pool, p, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {
+		t.Error(err)
+	}
+	if _, err := nobody.Exec(t.Context(), "SELECT pg_advisory_unlock_all(); RESET SESSION AUTHORIZATION"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRecreatedTopicIsRefused(t *testing.T) {
 	w := newWorker(t, openPool(t), partition)
 	w.MustClaim("me", projection.NoOffset)

@@ -63,7 +63,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 
 // exceeded adds the remedy to err if a time limit of the login was exceeded.
 func exceeded(err error) error {
-	if !HasCode(err, queryCanceled) && !HasCode(err, lockNotAvailable) && !HasCode(err, idleInTransaction) {
+	if !HasCode(err, queryCanceled) && !HasCode(err, LockNotAvailable) && !HasCode(err, idleInTransaction) {
 		return err
 	}
 	return errclass.WithCause(errclass.Safe(err)+": run it again; if the role or the database has too short a time limit, give another one "+
@@ -231,7 +231,7 @@ const (
 	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
-	lockNotAvailable      = "55P03"
+	LockNotAvailable      = "55P03"
 	idleInTransaction     = "25P03" // idle_in_transaction_session_timeout
 	readOnlyTransaction   = "25006"
 	NotSupported          = "0A000"

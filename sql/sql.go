@@ -45,7 +45,7 @@ var variants = map[string]map[string]Values{
 	"discards_lock": {
 		"discards_begin": {"lock": "pg_advisory_xact_lock"}, "discards_prevent": {"lock": "pg_advisory_xact_lock_shared"},
 	},
-	"inbox_lock":   {"inbox_prune_lock": {"lock": "pg_try_advisory_xact_lock"}, "inbox_prune_wait": {"lock": "pg_advisory_xact_lock"}},
+	"inbox_lock":   {"inbox_prune_lock": {"nowait": "NOWAIT"}, "inbox_prune_wait": {"nowait": ""}},
 	"positions":    {"position_load": {"locked": off}, "position_lock": {"locked": ""}},
 	"ready":        readyQueries(),
 	"rebuild_lock": {"shadow_lock": {"lock": "pg_try_advisory_lock"}, "shadow_unlock": {"lock": "pg_advisory_unlock"}},

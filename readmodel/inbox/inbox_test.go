@@ -136,7 +136,7 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, "a", 10, 8*24*time.Hour)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('inbox a', 7215))"); err != nil {
+		if _, err := tx.Exec(t.Context(), "LOCK TABLE inbox_pruned IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
 			return err
 		}
 		return inbox.Of("a").Prune(t.Context(), pool, retention, func(int64) { t.Error("pruned beside another") })
@@ -145,6 +145,22 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "left", lines(t, pool, left), "a 10")
+}
+
+// Any login that may connect can hold an advisory lock for ever. Pruning does not wait for such a lock.
+func TestPruningWaitsForNoAdvisoryLock(t *testing.T) {
+	pool := openPool(t)
+	markers(t, pool, "a", 10, 8*24*time.Hour)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SET LOCAL ROLE pg_monitor; SELECT pg_advisory_xact_lock(hashtextextended('inbox a', 7215))"); err != nil {
+			return err
+		}
+		return inbox.Of("a").Prune(t.Context(), pool, retention, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "left", lines(t, pool, left), "")
 }
 
 // TestPruningWhileEventsAreWritten prunes while events are written. No writer fails, and no young

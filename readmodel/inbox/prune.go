@@ -39,9 +39,8 @@ func pruneBefore(database, program time.Time, retention time.Duration) time.Time
 
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
 // uses transactions of bounded size, and pauses between them for as long as the last one took. It
-// calls observe, which may be nil, after each transaction that deleted markers. It deletes nothing
-// while another session prunes the handler's markers, or while records of the handler are read
-// again. An error does not undo the committed deletions.
+// calls observe, which may be nil, after each transaction that deleted markers. It stops when another
+// session prunes, and deletes nothing while records of the handler are read again. An error does not undo the committed deletions.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	now, err := readmodel.One[time.Time](ctx, pool, "prune the inbox", "clock")
 	if err != nil {
@@ -69,10 +68,10 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 // pruneSome deletes some markers. It returns 0 if there are none, if another session prunes, or if
 // records of the handler are read again.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
+	busy := false
 	err = readmodel.TransactOnce(ctx, pool, func(ctx context.Context, tx *readmodel.Tx) error {
-		deleted = 0
-		var mine bool
-		if err := tx.QueryRow(ctx, sql.Query("inbox_prune_lock"), i.handler).Scan(&mine); err != nil || !mine {
+		_, err := tx.Exec(ctx, sql.Query("inbox_prune_lock"))
+		if deleted, busy = 0, readmodel.HasCode(err, readmodel.LockNotAvailable); err != nil {
 			return err
 		}
 		if held, err := i.Holds(ctx, tx); err != nil || len(held) > 0 {
@@ -85,6 +84,9 @@ func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Ti
 		_, err = tx.Exec(ctx, sql.Query("inbox_prune_note"), i.handler, cutoff)
 		return err
 	})
+	if busy {
+		return 0, nil
+	}
 	return deleted, err
 }
 
