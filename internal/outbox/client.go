@@ -95,7 +95,9 @@ func (c *Client) Ask(ctx context.Context, wanted []Version, receive Receive) err
 	if err := c.connect(ctx); err != nil {
 		return fmt.Errorf("reach the outbox by --outbox-url (OUTBOX_URL): %w", err)
 	}
-	err := pgx.BeginTxFunc(ctx, c.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	// With the level SERIALIZABLE, PostgreSQL could refuse the producer's transactions because of this one.
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, c.conn, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("outbox_session")); err != nil {
 			return err
 		}

@@ -37,6 +37,18 @@ func TestGapsFetchReadsBytes(t *testing.T) {
 }
 
 // TestGapsFetchIsNotUsedUpByOneAccount has an account that waits for very many versions, because the
+// TestGapsFetchReadsOneSnapshot has a login whose transactions are serializable. If those of projector were,
+// too, PostgreSQL could refuse the transactions of the producer because of them.
+func TestGapsFetchReadsOneSnapshot(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.SeveralDeadLetters()
+	flags := outboxOf(s)
+	published(s, "acc-a", 2, clitest.EventOf("acc-a", 2, `"2"`))
+	flags[0] += "&default_transaction_isolation=serializable"
+	flags[1] += " WHERE current_setting('transaction_isolation') = 'repeatable read'"
+	clitest.Equal(t, clitest.Pick(s.Lines(append([]string{"gaps", "fetch"}, flags...)...), "version", "plan"), "2 will_apply")
+}
+
 // TestGapsFetchWithoutGaps expects the error of an outbox or a query also if no account waits, because
 // people try their settings then.
 func TestGapsFetchWithoutGaps(t *testing.T) {

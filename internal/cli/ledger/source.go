@@ -185,7 +185,9 @@ const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id:
 // The result is one snapshot of the ledger. All columns are read as text, so no number is converted
 // to a float.
 func (s *source) query(ctx context.Context, conn *pgx.Conn, text string, layout ledger.Layout, fn func(ledger.Entry) error) error {
-	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	// With the level SERIALIZABLE, PostgreSQL could refuse other transactions of the ledger because of this one.
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("ledger_session")); err != nil {
 			return failed(err)
 		}

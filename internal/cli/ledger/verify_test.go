@@ -125,6 +125,10 @@ func TestVerifyOfARightReadModel(t *testing.T) {
 	replica := strings.Replace(s.URL, "?", "?options=-c%20default_transaction_read_only%3Don&", 1)
 	clitest.Equal(t, s.Must(append(query, "--database-url="+replica)...), `{"checked":9,"matched":6,"behind":2,"ahead":1,"different":0,"differences":[]}`+"\n")
 
+	// The isolation level is not that of the login.
+	snapshot := "--ledger-query=SELECT * FROM ledger WHERE current_setting('transaction_isolation') = 'repeatable read'"
+	clitest.Contains(t, s.Must("verify", "--ledger-url="+s.URL+"&default_transaction_isolation=serializable", snapshot), "9 accounts checked: 6 matched")
+
 	clitest.Contains(t, s.Must("verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger", "--sample=4"), "4 accounts checked")
 	clitest.Contains(t, s.Must(append(query, "--sample=100")...), `"checked":9,"matched":6,"behind":2,"ahead":1,"different":0`)
 }
