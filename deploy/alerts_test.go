@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"regexp"
@@ -135,6 +136,52 @@ func TestEachAlertIsWithItsMetrics(t *testing.T) {
 	}
 	if rows < 25 {
 		t.Errorf("only %d rows", rows)
+	}
+}
+
+// TestNamespacesAreSeparate checks the alerts and the panels. Two namespaces may have a projection of the
+// same name, so its lag or its gap in one of them must not hide those in the other.
+func TestNamespacesAreSeparate(t *testing.T) {
+	var dashboard struct {
+		Annotations struct{ List []struct{ Expr string } }
+		Panels      []struct {
+			Title   string
+			Targets []struct{ Expr, LegendFormat string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	grouped := regexp.MustCompile(`(max|min|on) (by )?\([^)]*\)|by \([^)]*projection[^)]*\)`)
+	check := func(where, expr string) (groups []string) {
+		groups = grouped.FindAllString(expr, -1)
+		for _, group := range groups {
+			if !strings.Contains(group, "namespace") {
+				t.Errorf("%s: %s does not have the namespace: %s", where, group, expr)
+			}
+		}
+		return groups
+	}
+	for _, r := range rules(t) {
+		check(r.Alert, r.Expr)
+	}
+	for _, a := range dashboard.Annotations.List {
+		if a.Expr != "" && !strings.Contains(a.Expr, "$namespace") {
+			t.Errorf("an annotation does not have the namespace: %s", a.Expr)
+		}
+	}
+	checked := 0
+	for _, p := range dashboard.Panels {
+		for _, q := range p.Targets {
+			groups := check(p.Title, q.Expr)
+			checked += len(groups)
+			if q.LegendFormat != "" && len(groups) > 0 && strings.Contains(q.Expr, "by (") && !strings.Contains(q.LegendFormat, "{{namespace}}") {
+				t.Errorf("%s: the legend %q does not have the namespace", p.Title, q.LegendFormat)
+			}
+		}
+	}
+	if checked < 25 {
+		t.Errorf("only %d groups of the dashboard were checked", checked)
 	}
 }
 
