@@ -83,6 +83,11 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	if err := c.loadFetched(ctx, live); err != nil {
 		return err
 	}
+	for _, t := range c.shadow.tables {
+		if err := t.checkDefaults(ctx, live, rebuilt); err != nil {
+			return err
+		}
+	}
 	err := c.decide(ctx, c.shadow.Pool, func(t *rowTable, add addDifference) error { return c.compare(ctx, live, rebuilt, t, add) })
 	if err != nil {
 		return err

@@ -63,15 +63,31 @@ func CheckTables(ctx context.Context, db readmodel.Querier, tables []readmodel.R
 	return nil
 }
 
+// checkDefaults returns a *TableError if the copy of another owner's table lacks a default, and has rows
+// that needed this default.
+func (t *rowTable) checkDefaults(ctx context.Context, live, rebuilt pgx.Tx) error {
+	columns, err := readmodel.Texts(ctx, live, "look for defaults", "shadow_defaults", t.Name)
+	for _, column := range columns {
+		null := false
+		if err := rebuilt.QueryRow(ctx, t.fill.With(sql.Values{"column": column}).Query("rows_null")).Scan(&null); err != nil {
+			return err
+		}
+		if null {
+			return &TableError{Table: t.Name, defaulted: column}
+		}
+	}
+	return err
+}
+
 // TableError means that a table cannot be rebuilt.
 type TableError struct {
 	Table   string
 	Missing bool // the table does not exist
 	// elsewhere is the schema of the table if it is not the schema model, which the read model is in.
 	// generated is a column of the key whose expression the copy lacks. identity is a column that
-	// PostgreSQL refuses to write. A table that is neither missing nor elsewhere and has no such
-	// column has no primary key.
-	elsewhere, model, generated, identity string
+	// PostgreSQL refuses to write. defaulted is a column whose default the copy lacks. A table that is
+	// neither missing nor elsewhere and has no such column has no primary key.
+	elsewhere, model, generated, identity, defaulted string
 }
 
 func (e *TableError) Error() string {
@@ -89,6 +105,10 @@ func (e *TableError) Error() string {
 	if e.identity != "" {
 		return "column " + e.identity + " of table " + e.Table + " is GENERATED ALWAYS AS IDENTITY, and rebuild writes all columns from the events: " +
 			"ALTER TABLE " + e.Table + " ALTER " + e.identity + " DROP IDENTITY, or remove the table from the tables that rebuild replaces"
+	}
+	if e.defaulted != "" {
+		return "column " + e.defaulted + " of table " + e.Table + " has a default, and rebuild does not run expressions of the table's owner, so it would write null: " +
+			"set the column in the SQL of the projection, or make the owner of the read model the owner of the table"
 	}
 	return "table " + e.Table + " has no primary key, by which rebuild finds a row: ALTER TABLE " + e.Table + " ADD PRIMARY KEY (…);"
 }
