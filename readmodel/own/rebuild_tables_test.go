@@ -171,3 +171,20 @@ func TestARebuildRefusesADefaultOfAnotherOwner(t *testing.T) {
 		})
 	}
 }
+
+// PostgreSQL has no ON CONFLICT for a deferrable primary key. A rebuild reports this before it reads the
+// topic.
+func TestARebuildRefusesADeferrableKey(t *testing.T) {
+	t.Parallel()
+	log := []string{points("a", 1, 5), points("b", 1, 6)}
+	pool, p := valued(t, log)
+	execute(t, pool, "DELETE FROM n WHERE k = 'a'; ALTER TABLE n DROP CONSTRAINT n_pkey; ALTER TABLE n ADD PRIMARY KEY (k) DEFERRABLE")
+	_, _, err := rebuilt(t, pool, p, log)
+	if table, is := errors.AsType[*rebuild.TableError](err); !is || !strings.Contains(table.Error(), "the primary key of table n is DEFERRABLE") {
+		t.Errorf("%v", err)
+	}
+	execute(t, pool, "ALTER TABLE n DROP CONSTRAINT n_pkey; ALTER TABLE n ADD PRIMARY KEY (k)")
+	if replaced, removed, err := rebuilt(t, pool, p, log); replaced != 1 || removed != 0 || err != nil {
+		t.Errorf("%d replaced, %d removed, %v", replaced, removed, err)
+	}
+}

@@ -37,7 +37,7 @@ func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowC
 	refused := &TableError{Table: name}
 	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
 		var isLost, isIdentity bool
-		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &c.made, &isLost, &isIdentity, &refused.elsewhere, &refused.model)
+		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate, &c.made, &isLost, &isIdentity, &refused.deferrable, &refused.elsewhere, &refused.model)
 		if isLost {
 			refused.generated = c.quoted
 		}
@@ -46,7 +46,7 @@ func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowC
 		}
 		return c, err
 	})
-	if err == nil && (len(columns) == 0 || !columns[0].key || refused.generated != "" || refused.identity != "" || refused.elsewhere != "") {
+	if err == nil && (len(columns) == 0 || !columns[0].key || refused.generated != "" || refused.identity != "" || refused.deferrable || refused.elsewhere != "") {
 		refused.Missing = len(columns) == 0
 		err = refused
 	}
@@ -86,8 +86,9 @@ type TableError struct {
 	// elsewhere is the schema of the table if it is not the schema model, which the read model is in.
 	// generated is a column of the key whose expression the copy lacks. identity is a column that
 	// PostgreSQL refuses to write. defaulted is a column whose default the copy lacks. A table that is
-	// neither missing nor elsewhere and has no such column has no primary key.
+	// neither missing nor elsewhere, and has no such column and no deferrable key, has no primary key.
 	elsewhere, model, generated, identity, defaulted string
+	deferrable                                       bool // the primary key is deferrable
 }
 
 func (e *TableError) Error() string {
@@ -105,6 +106,10 @@ func (e *TableError) Error() string {
 	if e.identity != "" {
 		return "column " + e.identity + " of table " + e.Table + " is GENERATED ALWAYS AS IDENTITY, and rebuild writes all columns from the events: " +
 			"ALTER TABLE " + e.Table + " ALTER " + e.identity + " DROP IDENTITY, or remove the table from the tables that rebuild replaces"
+	}
+	if e.deferrable {
+		return "the primary key of table " + e.Table + " is DEFERRABLE, and PostgreSQL has no ON CONFLICT for such a key: " +
+			"make it without DEFERRABLE, or remove the table from the tables that rebuild replaces"
 	}
 	if e.defaulted != "" {
 		return "column " + e.defaulted + " of table " + e.Table + " has a default, and rebuild does not run expressions of the table's owner, so it would write null: " +

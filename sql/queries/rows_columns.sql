@@ -1,12 +1,13 @@
 -- Returns the columns of a table: first the primary key in its order, then the other columns. There
--- is no row if the table does not exist. Five result columns say whether the column belongs to the
+-- is no row if the table does not exist. Six result columns say whether the column belongs to the
 -- key, whether its text is sorted by a collation instead of bytes, whether it is generated, whether
--- its expression is not copied (see projector_rebuild_copy), and whether it is an identity that only
--- PostgreSQL may write. Generated columns outside the key are left out. The last two result columns
+-- its expression is not copied (see projector_rebuild_copy), whether it is an identity that only
+-- PostgreSQL may write, and whether the key is deferrable. Generated columns outside the key are left out. The last two result columns
 -- are the schema of the table, if this is not the schema of the read model, and that schema.
 SELECT quote_ident(a.attname), a.attname::text, format_type(a.atttypid, a.atttypmod),
        coalesce(a.attnum = ANY (k.conkey), false), a.attcollation <> 0, a.attgenerated <> '',
        a.attgenerated <> '' AND NOT owner.rolsuper AND owner.oid <> model.relowner, a.attidentity = 'a',
+       coalesce(k.condeferrable, false),
        CASE WHEN c.relnamespace <> model.relnamespace THEN c.relnamespace::regnamespace::text ELSE '' END,
        model.relnamespace::regnamespace::text
 FROM pg_attribute a
