@@ -14,8 +14,24 @@ import (
 // typedCommand matches a command on a page: a line of a block, or text between backquotes.
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
-// changing matches the commands that need --yes to change data.
-var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
+// The function changing returns the commands that change data. On docs/cli.md, which is made from the
+// program, these are the commands with the common flags --reason and --actor.
+func changing(t *testing.T) (all []string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range strings.Split(string(page), "\n## projector ")[1:] {
+		if name, rest, _ := strings.Cut(section, "\n"); regexp.MustCompile("(?m)^Shared flags: .*`--reason`, `--actor`.*\\(\\[Common\\]").MatchString(rest) {
+			all = append(all, name)
+		}
+	}
+	if len(all) < 12 {
+		t.Fatalf("only the commands %v change data", all)
+	}
+	return all
+}
 
 // others matches the commands that are not for operators, which are `run` and `migrate`. It also
 // matches an empty text.
@@ -23,8 +39,9 @@ var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
 // runbook returns the commands of docs/runbook.md and docs/repairs.md, with the topic, group and
 // accounts of this test. If a command occurs several times with the same flags, runbook returns
-// only the first of these commands.
-func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
+// only the first of these commands. The parameter letter is the place of a dead letter of the
+// account, and offset that of its record. The parameter skipped is an account and a skipped version of it.
+func (r *roles) runbook(folder, account string, version int64, letter, offset, skipped string) [][]string {
 	r.t.Helper()
 	var text strings.Builder
 	for _, path := range []string{"../docs/runbook.md", "../docs/repairs.md"} {
@@ -34,8 +51,8 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 		}
 		text.Write(page)
 	}
-	fit := strings.NewReplacer(" ID", " "+account, "=ID", "="+account, "acc-42", account, "--version 18", fmt.Sprintf("--version %d", version),
-		"P/O", letter, "1/0", letter, "--partition=3", "--partition=1", " --watch", "", "account-events", r.topic, `"…"`, "x", `"`, "'",
+	fit := strings.NewReplacer("unskip acc-42 --version 18", "unskip "+skipped, " ID", " "+account, "=ID", "="+account, "acc-42", account, "--version 18", fmt.Sprintf("--version %d", version),
+		"--offset 1042", "--offset "+offset, "P/O", letter, "1/0", letter, "--partition=3", "--partition=1", " --watch", "", "account-events", r.topic, `"…"`, "x", `"`, "'",
 		"verify … ", "verify --ledger "+folder+"/ledger.csv ", "--ledger-url …", "--ledger-url "+r.urlOf("bank_operator"), "--ledger-query …", `--ledger-query 'SELECT account_id, version, balance FROM account_balance'`,
 		"postgres://auditor@ledger:5432/core", r.urlOf("bank_operator"), `FROM account"`, "FROM account_balance'", "ledger.csv", folder+"/ledger.csv")
 	file, value := regexp.MustCompile(`[^ =]+\.jsonl`), regexp.MustCompile(`[ =][^- ].*`)
@@ -48,7 +65,9 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 		if others.MatchString(line) {
 			continue
 		}
-		line = elsewhere.ReplaceAllString(line, "")
+		if !strings.HasPrefix(line, "position remove ") {
+			line = elsewhere.ReplaceAllString(line, "")
+		}
 		switch line {
 		case "verify":
 			line += " --ledger " + folder + "/ledger.csv"
@@ -114,12 +133,14 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.mustAs("bank_operator", "dlq", "export", "--topic="+r.topic, "--file="+folder+"/letters.jsonl")
-	listed := r.mustAs("bank_operator", "dlq", "list", "--topic="+r.topic, "--output=json")
-	place := regexp.MustCompile(`"dlq_partition":(\d+),"dlq_offset":(\d+)`).FindStringSubmatch(listed)
+	listed := r.mustAs("bank_operator", "dlq", "list", "--topic="+r.topic, "--account="+account, "--output=json")
+	place := regexp.MustCompile(`"dlq_partition":(\d+),"dlq_offset":(\d+).*"offset":(\d+)`).FindStringSubmatch(listed)
 	if place == nil {
 		t.Fatal("there is no dead letter")
 	}
-	commands := r.runbook(folder, account, version, place[1]+"/"+place[2])
+	r.exec(`INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection)
+		SELECT 'account-balance-old', topic, partition, next_offset, judged_until, topic_id, '', fence, projection FROM projector_position`)
+	commands := r.runbook(folder, account, version, place[1]+"/"+place[2], place[3], r.skippedVersion())
 	suffices := func(user string, args ...string) {
 		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType,
 			"OUTBOX_URL="+r.urlOf("bank_operator"), "OUTBOX_QUERY="+everythingMissing)
@@ -137,14 +158,24 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('old', 'daily_turnover', now() - interval '1 year')")
-	var changes [][]string
+	changes := map[string][][]string{}
+	for _, name := range changing(t) {
+		changes[name] = nil
+	}
 	for _, args := range commands {
+		name := args[0]
+		if _, found := changes[name]; !found && len(args) > 1 {
+			name += " " + args[1]
+		}
+		_, changing := changes[name]
 		switch {
 		case slices.Contains(args, "--check"):
 			suffices("bank_operator", args...)
-		case changing.MatchString(strings.Join(args, " ") + " "):
-			args = append(slices.DeleteFunc(args, func(a string) bool { return a == "--yes" }), "--yes")
-			changes = append(changes, args)
+		case changing:
+			if args = slices.DeleteFunc(args, func(a string) bool { return a == "--yes" }); name != "inbox prune" {
+				args = append(args, "--yes")
+			}
+			changes[name] = append(changes[name], args)
 			suffices("bank_operator", args...)
 		case args[0] == "approve", args[0] == "reject":
 			suffices("bank_approver", args...)
@@ -154,26 +185,54 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	}
 	suffices("bank_operator", "requests")
 	r.stamped("requested_by <> 'bank_operator' OR decided_by = 'bank_operator'", 0)
-	var ids []string
-	err := r.db.QueryRow(t.Context(), `SELECT array_agg(id::text ORDER BY action <> 'rebuild', id)
-		FROM (SELECT DISTINCT ON (action, file_flags) id, action FROM repair_request ORDER BY action, file_flags, id) AS one`).Scan(&ids)
-	if err != nil || len(ids) < 7 {
-		t.Fatalf("%d kinds of requests: %v", len(ids), err)
+	var ids, names []string
+	err := r.db.QueryRow(t.Context(), `SELECT array_agg(id::text ORDER BY name <> 'rebuild', id), array_agg(name ORDER BY name <> 'rebuild', id)
+		FROM (SELECT DISTINCT ON (arguments[1], file_flags) id, arguments[1] AS name FROM repair_request WHERE state = 'open' ORDER BY name, file_flags, id) AS one`).Scan(&ids, &names)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, id := range ids {
-		suffices("bank_approver", "approve", id, "--reason=checked")
+	for name := range changes {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s has made no request: is it on the pages, and does its Hash count what it would change?", name)
+		}
+	}
+	for i, id := range ids {
+		suffices(mayDo("bank_approver", names[i]), "approve", id, "--reason=checked")
 	}
 	r.stamped("action = 'rebuild' AND state = 'approved' AND decided_by = 'bank_approver'", 1)
 	if balance := r.rows()[wrong].Balance; balance != r.oracle().Rows()[wrong].Balance {
 		t.Errorf("the rebuild that was approved left %s at %s", wrong, balance)
 	}
 	r.mustAs("bank_migrate", "migrate", "--four-eyes=off")
-	done := map[string]bool{}
-	for _, args := range changes {
-		if kind := args[0] + args[1] + fmt.Sprint(slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--from-file") })); !done[kind] {
-			done[kind] = true
-			suffices("bank_operator", args...)
+	for name, all := range changes {
+		done := map[bool]bool{}
+		for _, args := range all {
+			if ofFile := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--from-file") }); !done[ofFile] {
+				done[ofFile] = true
+				suffices(mayDo("bank_operator", name), args...)
+			}
 		}
 	}
 	suffices("bank_operator", "audit", "verify")
+}
+
+// mayDo returns the login that executes a command. Only the role that migrates may remove positions.
+func mayDo(login, command string) string {
+	if command == "position remove" {
+		return "bank_migrate"
+	}
+	return login
+}
+
+// skippedVersion skips the next version of an account that does not wait. It returns the account and
+// the version as arguments of a command.
+func (r *roles) skippedVersion() (arguments string) {
+	r.t.Helper()
+	if err := r.db.QueryRow(r.t.Context(), `SELECT account_id || ' --version ' || version + 1 FROM account_balance_current
+		WHERE NOT stale ORDER BY account_id DESC LIMIT 1`).Scan(&arguments); err != nil {
+		r.t.Fatal(err)
+	}
+	id := r.mustAs("bank_operator", append([]string{"account", "skip", "--nothing-waits", "--reason=lost", "--yes"}, strings.Fields(arguments)...)...)
+	r.mustAs("bank_approver", "approve", id, "--reason=checked")
+	return arguments
 }
