@@ -111,8 +111,8 @@ func (b *Build) addReplay(e *decided, ordered bool) {
 func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for number, end := range ends {
-		group.Go(func() error { return b.partitions[number].advance(reading, end, observe) })
+	for _, number := range slices.Sorted(maps.Keys(ends)) {
+		group.Go(func() error { return b.partitions[number].advance(reading, ends[number], observe) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
