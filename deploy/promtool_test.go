@@ -74,7 +74,7 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 		"> 3600":                      "> 36000",
 		"< 86400":                     "< 8640",
 		"> 0.75":                      "> 1.75",
-		"margin_records[6h])) < 0":    "margin_records[6h])) > 0",
+		"[6h:1m]) < 0":                "[6h:1m]) > 0",
 		"(projector_breaker_open) ==": "(projector_breaker_open) !=",
 		"(projector_paused) == 1":     "(projector_paused) == 2",
 		"(projector_paused[5m])":      "(projector_paused[1m])",
