@@ -84,7 +84,7 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 		return err
 	}
 	for _, t := range c.shadow.tables {
-		if err := t.checkDefaults(ctx, live, rebuilt); err != nil {
+		if err := c.checkDefaults(ctx, t, live, rebuilt); err != nil {
 			return err
 		}
 	}

@@ -28,11 +28,12 @@ type comparison struct {
 	uncounted bool                  // some rows may lack events of the topic
 
 	accounts map[string]*accountDifference
-	foreign  bool // some rows that belong to no account have no event in the topic
-	left     bool // some rows or accounts are left alone
-	sumsLeft bool // some rows that belong to no account are left alone
-	sums     bool // some rows that belong to no account are replaced or removed
-	behind   bool // some accounts are behind the live ones, see accountDifference.behind
+	foreign  bool  // some rows that belong to no account have no event in the topic
+	refused  error // why no swap is possible; nil if one may be
+	left     bool  // some rows or accounts are left alone
+	sumsLeft bool  // some rows that belong to no account are left alone
+	sums     bool  // some rows that belong to no account are replaced or removed
+	behind   bool  // some accounts are behind the live ones, see accountDifference.behind
 	notes    map[*rowTable][]string
 	unknown  map[string]bool // keys of rows without an event in the topic
 	marked   map[string]bool // ids of events that have a marker and were not rebuilt

@@ -48,6 +48,9 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 	if s.found == nil {
 		return Swapped{}, errNotCompared
 	}
+	if s.found.refused != nil {
+		return Swapped{}, s.found.refused
+	}
 	opts.Within = cmp.Or(opts.Within, swapWithin)
 	// Records that arrived during the comparison are read before locking, to keep the locks short.
 	positions, err := LoadTopicPositions(ctx, s.live, s.kind.Name(), opts.Topic)
@@ -316,10 +319,10 @@ func (c *comparison) unclear(marked, removing bool) error {
 	return nil
 }
 
-// Refused returns an error if a swap would be refused because some rows would be left alone. The
-// parameter old is nil if the swap does not replace the mapping.
+// Refused returns an error if a swap would be refused, for example because some rows would be left
+// alone. The parameter old is nil if the swap does not replace the mapping.
 func (s *Shadow) Refused(opts SwapOptions, old *readmodel.MappingChangedError) error {
-	return cmp.Or(s.found.unclear(s.found.report.Markers > 0, opts.Remove), s.found.mixed(&opts, old))
+	return cmp.Or(s.found.refused, s.found.unclear(s.found.report.Markers > 0, opts.Remove), s.found.mixed(&opts, old))
 }
 
 // leftAs returns the kind of an account's difference if the account is not changed now, although

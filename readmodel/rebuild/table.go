@@ -63,9 +63,9 @@ func CheckTables(ctx context.Context, db readmodel.Querier, tables []readmodel.R
 	return nil
 }
 
-// checkDefaults returns a *TableError if the copy of another owner's table lacks a default, and has rows
+// checkDefaults notes a *TableError if the copy of another owner's table lacks a default, and has rows
 // that needed this default.
-func (t *rowTable) checkDefaults(ctx context.Context, live, rebuilt pgx.Tx) error {
+func (c *comparison) checkDefaults(ctx context.Context, t *rowTable, live, rebuilt pgx.Tx) error {
 	columns, err := readmodel.Texts(ctx, live, "look for defaults", "shadow_defaults", t.Name)
 	for _, column := range columns {
 		null := false
@@ -73,7 +73,7 @@ func (t *rowTable) checkDefaults(ctx context.Context, live, rebuilt pgx.Tx) erro
 			return err
 		}
 		if null {
-			return &TableError{Table: t.Name, defaulted: column}
+			c.refused = &TableError{Table: t.Name, defaulted: column}
 		}
 	}
 	return err
