@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,10 +69,11 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 // pruneSome deletes some markers. It returns 0 if there are none, if another session prunes, or if
 // records of the handler are read again.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
-	busy := false
 	err = readmodel.TransactOnce(ctx, pool, func(ctx context.Context, tx *readmodel.Tx) error {
-		_, err := tx.Exec(ctx, sql.Query("inbox_prune_lock"))
-		if deleted, busy = 0, readmodel.HasCode(err, readmodel.LockNotAvailable); err != nil {
+		deleted = 0
+		if _, err := tx.Exec(ctx, sql.Query("inbox_prune_lock")); readmodel.HasCode(err, readmodel.LockNotAvailable) {
+			return errBusy // not the error of PostgreSQL, after which the transaction would be tried again
+		} else if err != nil {
 			return err
 		}
 		if held, err := i.Holds(ctx, tx); err != nil || len(held) > 0 {
@@ -84,11 +86,14 @@ func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Ti
 		_, err = tx.Exec(ctx, sql.Query("inbox_prune_note"), i.handler, cutoff)
 		return err
 	})
-	if busy {
+	if errors.Is(err, errBusy) {
 		return 0, nil
 	}
 	return deleted, err
 }
+
+// errBusy means that another session prunes, or sets positions.
+var errBusy = errors.New("the inbox is locked")
 
 // Hold is a partition whose records are read again. No marker is pruned until these records were
 // read.
