@@ -170,6 +170,19 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.appendBeyondPosition(d)
 			d.start()
 		},
+		// Nothing is fetched while the partition is paused. The new records have the leader epoch of the
+		// lost ones, so the loss can only be seen before they are appended.
+		"while it was paused, written on later": func(w *world, d *disk, p *program) {
+			w.statesAfter("pause", "--partition=0", "--reason=restoring the broker", "--yes")
+			await(w.t, "paused", p.gauge("projector_paused", w.topic, 0, 1))
+			d.restoreLog(w.topic)
+			d.start()
+			await(w.t, "unready with the reason", p.answers("/readyz", 503, "log lost its end"))
+			w.produce(euros(0, "b", 6))
+			w.statesAfter("resume", "--partition=0", "--reason=restored", "--yes")
+			w.stoppedAt(p, 6, 0)
+			p.terminate()
+		},
 		// Nothing was read since the position was set, so its leader epoch is the one that was stored then.
 		"after position set, while nothing ran, written on": func(w *world, d *disk, p *program) {
 			p.terminate()

@@ -57,7 +57,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return err
 	})
 	if err != nil {
-		return pos, w.notClaimed(err)
+		return pos, w.notClaimed(err, topic)
 	}
 	restored := found != nil && w.logRewind(kafka, *found, pos)
 	w.claimed(pos)
@@ -90,11 +90,19 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 }
 
 // notClaimed suspends the partition if err is the reason, and returns what the claim returns.
-func (w *worker) notClaimed(err error) error {
+func (w *worker) notClaimed(err error, topic partitionInfo) error {
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
 		w.claimed(stopped.Position) // so this worker notices when a person sets a new position
+		if stopped.Status != projection.StatusStopped {
+			// The log may lose its end meanwhile. When the partition goes on, new records may hide the loss.
+			if lost, err := w.lostEnd(stopped.Position.NextOffset(), topic); err != nil {
+				return err
+			} else if lost.found != "" {
+				return w.stopForAll(stopped.Position.Next, lost)
+			}
+		}
 		return w.suspend(projection.State(stopped.Status), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.fence.Store(0) // the stored position is not valid
