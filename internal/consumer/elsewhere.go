@@ -36,6 +36,7 @@ type elsewhere struct {
 // divides the partitions between the two, and both read models are incomplete. Each instance is
 // ready and has no lag, because it knows only the partitions that it owns.
 func (c *Consumer) watchElsewhere(ctx context.Context) {
+	defer c.cfg.Health.OK(elsewhereCondition) // the next client begins without warnings
 	var (
 		since  time.Time
 		warned bool

@@ -41,6 +41,7 @@ type unconsumed struct {
 // has no lag, because it knows only the partitions that it owns. If the other program commits
 // offsets, watchElsewhere may report it, too.
 func (c *Consumer) watchUnconsumed(ctx context.Context) {
+	defer c.cfg.Health.OK(unconsumedCondition) // the next client begins without warnings
 	var (
 		seen   []unconsumed
 		warned bool

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -102,5 +103,19 @@ func TestAnOutageIsNotTimeWithoutAConsumer(t *testing.T) {
 	}
 	if one := sinceFirstSeen(seen, at(unconsumedAfter)); one[0].since.Equal(begin) {
 		t.Error("an outage counts as time without a consumer")
+	}
+}
+
+// TestAWarningAboutTheGroupEndsWithItsWatcher expects that warnings end when the client is replaced,
+// because the topic was deleted and created again. The next watchers do not know these warnings.
+func TestAWarningAboutTheGroupEndsWithItsWatcher(t *testing.T) {
+	health := &healthLog{}
+	c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = health })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.watchElsewhere(ended)
+	c.watchUnconsumed(ended)
+	if health.count(0, "ok group") != 1 || health.count(0, "ok partitions") != 1 {
+		t.Errorf("%q", health.reported)
 	}
 }
