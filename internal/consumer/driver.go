@@ -46,7 +46,11 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 	case w.last:
 		return publish(ctx)
 	default:
-		if err := w.retry("kafka", "publish dead letters", publish); err != nil {
+		err := w.retryUntil(w.unchanged, "kafka", "publish dead letters", publish)
+		if errors.Is(err, session.ErrAgain) {
+			err = projection.ErrFenced // the partition is paused, or its position is set
+		}
+		if err != nil {
 			return err
 		}
 	}

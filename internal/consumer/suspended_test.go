@@ -158,3 +158,43 @@ func TestAPauseEndsTheHealing(t *testing.T) {
 		t.Errorf("the partition is not claimed again; at the end: %v", <-ended)
 	}
 }
+
+// TestAPauseEndsTheWaitAfterAFailure shows that a partition is claimed again soon after its stored
+// position has changed, although the next attempt after a failure would be much later.
+func TestAPauseEndsTheWaitAfterAFailure(t *testing.T) {
+	t.Parallel()
+	away := errors.New("connection reset")
+	for name, fail := range map[string]func(*script){
+		"to write":                func(s *script) { s.write = []error{away} },
+		"to publish dead letters": func(s *script) { s.letters, s.deliver = []projection.DeadLetter{letter}, []error{away} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, seeds := startFake(t, 1, 1)
+			s := agreeing(1)
+			s.healthy, s.pending = true, 1
+			fail(s)
+			w := scripted(t, s)
+			connect(t, w.c, seeds)
+			w.c.cfg.Retry = retry.Policy{Initial: time.Hour, Max: time.Hour, Attempt: time.Minute}
+			w.c.workers[0] = w
+			w.c.committer = newCommitter(func(context.Context, string, map[int32]int64) error { return nil }, func(error) {})
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			w.committed <- projection.NoOffset
+			ended := make(chan struct{})
+			go func() { w.run(); close(ended) }()
+			defer func() { w.startStop(); <-ended }()
+			awaitOn(ctx, t, w.c, "the attempt fails", func() bool { return w.describe(time.Now()).State == projection.StateRetrying })
+			s.positions[0].Fence++ // as a pause does
+			paused := make(chan struct{})
+			s.claimed = func() { close(paused) }
+			go w.c.watchPositions(ctx)
+			select {
+			case <-paused:
+			case <-ctx.Done():
+				t.Error("the partition is not claimed again")
+			}
+		})
+	}
+}

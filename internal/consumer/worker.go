@@ -142,7 +142,7 @@ func (w *worker) run() {
 		}
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			_ = pace.Sleep(w.drain, w.pause)
+			_ = pace.Sleep(w.unchanged, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
 			return
@@ -166,10 +166,11 @@ func (w *worker) consume(kafka int64) (claimed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	unchanged, cancel := context.WithCancel(w.drain)
-	defer cancel()
-	w.unchanged = unchanged
-	w.changed.Store(&cancel)
+	var changed context.CancelFunc
+	w.unchanged, changed = context.WithCancel(w.drain)
+	if before := w.changed.Swap(&changed); before != nil {
+		(*before)()
+	}
 	w.epoch++
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.NextOffset(), w.epoch)

@@ -34,6 +34,7 @@ type script struct {
 	healed    chan struct{}         // receives a value for each heal, if set
 	context   func(context.Context) // receives the context of Fold and Flush, if set
 	healthy   bool                  // no parked event can be applied
+	claimed   func()                // called by the next claim, if set
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -49,6 +50,10 @@ func nextError(answers *[]error) error {
 
 func (s *script) Claim(context.Context, projection.Claim) (projection.Position, error) {
 	s.call("claim")
+	if claimed := s.claimed; claimed != nil {
+		s.claimed = nil
+		claimed()
+	}
 	found := &projection.FencedOffset{}
 	if s.found != nil {
 		found = s.found
