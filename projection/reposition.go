@@ -21,6 +21,9 @@ type Log struct {
 	// is the offset after the last record with the epoch Position.ProcessedEpoch. An offset that is
 	// not known is NoOffset.
 	EpochEnd, ProcessedEnd int64
+	// Since is the position before all this was read. It is nil if there was none. If the position is
+	// higher now, the log has all records before it.
+	Since *int64
 }
 
 // Repositioned is the result of setting a position.
@@ -78,6 +81,9 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 // offset.
 func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	until := max(to, s.withinLog(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
+	if log.Since != nil && s.Next > *log.Since {
+		until = max(until, s.Next)
+	}
 	switch until {
 	case s.ProcessedUntil:
 		return NextOffset{until, s.ProcessedEpoch}

@@ -24,6 +24,8 @@ func TestPlanOfAReposition(t *testing.T) {
 	}
 	lost := log
 	lost.EpochEnd, lost.ProcessedEnd = 4, 4
+	since := lost
+	since.Since = new(int64(5))
 	upgraded := log
 	upgraded.TopicID = "AAAAAAAAAAAAAAAAAAAAAA=="
 	cases := map[string]struct {
@@ -60,7 +62,10 @@ func TestPlanOfAReposition(t *testing.T) {
 		"stopped where 4 was left": {
 			projection.Reposition{To: 6}, with(at(6, 6), func(s *projection.StoredPosition) { s.StoppedEnd = 4 }), log, 2, 6, "2 offsets from 4 on",
 		},
-		"beyond the end": {projection.Reposition{To: 10}, at(20, 20), log, 0, 10, ""},
+		"read on since then":      {projection.Reposition{To: 3}, at(6, 6), since, 0, 6, ""},
+		"not read on, and lost":   {projection.Reposition{To: 3}, at(5, 6), since, 0, 4, ""},
+		"read on beyond that end": {projection.Reposition{To: 3}, at(20, 20), since, 0, 20, ""},
+		"beyond the end":          {projection.Reposition{To: 10}, at(20, 20), log, 0, 10, ""},
 
 		"another topic":           {projection.Reposition{To: 2}, with(at(6, 6), func(s *projection.StoredPosition) { s.TopicID = "old" }), log, 0, 2, "--new-topic"},
 		"another, on purpose":     {projection.Reposition{To: 2, NewTopic: true}, with(at(6, 6), func(s *projection.StoredPosition) { s.TopicID = "old" }), log, 0, 2, ""},

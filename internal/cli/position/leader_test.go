@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -123,4 +124,26 @@ func TestAPositionIsSetWithItsLeaderEpoch(t *testing.T) {
 		t.Fatalf("end %+v, error %v", end, err)
 	}
 	s.Await("SELECT (next_offset, leader_epoch_at, leader_epoch, judged_until, judged_epoch_at, judged_epoch) = (2, 2, $1::int, 2, 2, $1::int) FROM projector_position", end.LeaderEpoch)
+}
+
+// TestWhatIsProcessedMeanwhileStaysProcessed sets positions back while a consumer processes records.
+// It processes the last ones after the command has read the ends of the logs.
+func TestWhatIsProcessedMeanwhileStaysProcessed(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Events(1)
+	s.Consuming(nil)
+	var once sync.Once
+	s.Fake.Cluster.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		s.Fake.Cluster.KeepControl()
+		s.Fake.Cluster.SleepControl(func() {
+			once.Do(func() {
+				s.Events(2)
+				s.Exec("UPDATE projector_position SET next_offset = 2, leader_epoch_at = 2, judged_until = 2, judged_epoch_at = 2")
+			})
+		})
+		return nil, nil, false
+	})
+	clitest.Contains(t, s.Must("position", "set", "--all", "--start", "--reason=x", "--yes"), "set from 2 to 0")
+	clitest.Equal(t, s.Text("SELECT string_agg(next_offset || ' ' || judged_until, ', ') FROM projector_position"), "0 2, 0 2, 0 2")
 }

@@ -166,15 +166,23 @@ func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
 
 // wanted returns the requested change of each partition, sorted.
 func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
+	stored, err := readmodel.LoadPositions(ctx, s.on.Pool, s.of.Group, s.of.Topic)
+	if err != nil {
+		return nil, err
+	}
 	extents, topicID, err := s.cmd.chosen(ctx, s.reader)
 	if err != nil {
 		return nil, err
 	}
+	positions := projection.ByPartition(stored)
 	var sets []readmodel.PositionSet
 	for _, e := range extents {
 		log := projection.Log{
 			TopicID: topicID, Start: e.Start, End: e.End, Epoch: e.Epoch,
 			EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset,
+		}
+		if p := positions[e.Partition]; p != nil {
+			log.Since = &p.Next
 		}
 		want := projection.Reposition{Expect: s.cmd.Expect, SkipUnread: s.cmd.SkipUnread, NewTopic: s.cmd.NewTopic}
 		sets = append(sets, readmodel.PositionSet{Partition: e.Partition, Want: want, Log: log})
@@ -182,7 +190,8 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	if err := s.target(ctx, sets); err != nil {
 		return nil, err
 	}
-	return sets, s.askEpochs(ctx, sets)
+	s.askEpochs(ctx, sets, stored)
+	return sets, nil
 }
 
 // target sets Want.To, the offset at which the partition will continue, in each of the sets.
@@ -223,11 +232,7 @@ func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) erro
 
 // askEpochs reads the ends of the leader epochs of the stored positions. These ends show where a
 // log was truncated. An end that the brokers do not report in time stays unknown.
-func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
-	stored, err := readmodel.LoadPositions(ctx, s.on.Pool, s.of.Group, s.of.Topic)
-	if err != nil {
-		return err
-	}
+func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet, stored []projection.StoredPosition) {
 	own, processed := kadm.OffsetForLeaderEpochRequest{}, kadm.OffsetForLeaderEpochRequest{}
 	for _, p := range stored {
 		if p.LeaderEpoch != projection.NoEpoch {
@@ -246,7 +251,6 @@ func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) e
 		set.Log.EpochEnd = epochEnd(ownEnds[s.of.Topic], set.Partition)
 		set.Log.ProcessedEnd = epochEnd(processedEnds[s.of.Topic], set.Partition)
 	}
-	return nil
 }
 
 // epochsWithin is the deadline for reading the ends of leader epochs. A broker that does not answer
