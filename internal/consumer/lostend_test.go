@@ -167,14 +167,16 @@ func TestAnEarlierStateOfTheDatabaseGetsNewConnections(t *testing.T) {
 	_, seeds := startFake(t, 1, 1)
 	for name, c := range map[string]struct {
 		durable, committed int64 // what this worker and Kafka know
+		byHand             bool  // a person has set the position, and its commit to Kafka is not noted
 		again              bool
 	}{
-		"lost what this worker has written":      {5, projection.NoOffset, true},
-		"lost what another member has committed": {0, 5, true},
-		"lost nothing":                           {3, 3, false},
+		"lost what this worker has written":      {5, projection.NoOffset, false, true},
+		"lost what another member has committed": {0, 5, false, true},
+		"lost all since a position was set":      {5, projection.NoOffset, true, true},
+		"lost nothing":                           {3, 3, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{found: &projection.FencedOffset{Next: 3, Fence: 7}}
+			s := &script{found: &projection.FencedOffset{Next: 3, Fence: 7}, byHand: c.byHand}
 			w := newWorker(t.Context(), scriptedConsumer(t, s, func(cfg *Config) {
 				cfg.Client, cfg.Retry = []kgo.Opt{seeds}, retry.Policy{Attempt: time.Minute}
 			}), 0)

@@ -236,18 +236,18 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 }
 
 // logRewind logs why a position was moved back, by this claim or before it. After such a move,
-// records that are already applied are read again. It reports whether the database itself is at an
-// earlier state, as after a failover.
+// records that are already applied are read again. It reports whether the database itself may be at
+// an earlier state, as after a failover. A position that a person has set does not exclude this.
 func (w *worker) logRewind(kafka int64, found projection.FencedOffset, pos projection.Position) (restored bool) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {
 	case w.status.fence.Load() > 0 && found.Next < known:
-		from, restored = known, !pos.SetByHand
+		from, restored = known, true
 		reason = "the stored position is behind what was durable: the database was restored, or the position was set back"
 	case kafka > found.Next && found.Fence == 0:
 		from, reason = kafka, "the database has no position, although Kafka has a committed offset: it is another database, or it was restored"
 	case kafka > found.Next:
-		from, restored = kafka, !pos.SetByHand
+		from, restored = kafka, true
 		reason = "the stored position is behind Kafka's committed offset: the database was restored, or the position was set back"
 	case pos.Next < found.Next:
 		from, reason = found.Next, "Kafka's committed offset is lower than the stored position"

@@ -30,6 +30,7 @@ type script struct {
 	verify    []error
 	refused   bool                     // Refuse returns false, because the event is already dead-lettered as refused
 	found     *projection.FencedOffset // returned by Claim
+	byHand    bool                     // returned by Claim: a person has set the position
 	positions []projection.StoredPosition
 	healed    chan struct{}         // receives a value for each heal, if set
 	context   func(context.Context) // receives the context of Fold and Flush, if set
@@ -58,7 +59,7 @@ func (s *script) Claim(context.Context, projection.Claim) (projection.Position, 
 	if s.found != nil {
 		found = s.found
 	}
-	return projection.Position{Fence: 1, Found: found}, nil
+	return projection.Position{Fence: 1, Found: found, SetByHand: s.byHand}, nil
 }
 
 func (s *script) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
