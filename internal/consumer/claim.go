@@ -195,7 +195,9 @@ func (w *worker) halt(reason string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
-	return w.suspend(projection.StateStopped, reason)
+	err := w.suspend(projection.StateStopped, reason)
+	w.untilFlush = true
+	return err
 }
 
 // noteWithin limits the time for storing why a partition has stopped.
@@ -204,6 +206,7 @@ const noteWithin = 2 * time.Second
 // suspend stops or pauses the partition for a reason that is already stored. A pause does not make
 // the instance unready.
 func (w *worker) suspend(state projection.State, reason string) error {
+	w.untilFlush = false
 	w.c.unseek(w)
 	w.c.pause(w.partition)
 	w.queue.hold()
@@ -229,6 +232,13 @@ func (w *worker) suspend(state projection.State, reason string) error {
 func (w *worker) markRunning() {
 	w.passed(notAnswered)
 	w.c.cfg.Observer.Status(w.partition, false, false)
+	if !w.untilFlush {
+		w.goesOn()
+	}
+}
+
+// goesOn logs that a stopped partition continues.
+func (w *worker) goesOn() {
 	if w.halted != "" {
 		w.halted = ""
 		w.log.Info("partition goes on")

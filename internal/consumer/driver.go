@@ -120,6 +120,7 @@ func (w *worker) written(r *session.Report) {
 	w.c.committer.mark(w.partition, r.Next.Offset)
 	w.reportLag()
 	w.flushOutage().Over()
+	w.goesOn()
 }
 
 // counted reports the result of a successful flush to the metrics, the log and the trace.

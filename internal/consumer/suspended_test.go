@@ -1,8 +1,12 @@
 package consumer
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -197,4 +201,40 @@ func TestAPauseEndsTheWaitAfterAFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAStopAfterEachClaimIsLoggedOnce stops a partition for a reason that only shows after a claim,
+// such as a batch that is too large. Each new claim seems to succeed. The partition goes on only
+// when a flush succeeds. After a pause, it goes on with the claim.
+func TestAStopAfterEachClaimIsLoggedOnce(t *testing.T) {
+	s := pending(1)
+	w := scripted(t, s)
+	_, seeds := startFake(t, 1, 1)
+	connect(t, w.c, seeds)
+	var lines bytes.Buffer
+	w.log = slog.New(slog.NewTextHandler(&lines, nil))
+	logged := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(lines.String()), "\n") {
+			_, text, _ := strings.Cut(line, "msg=")
+			got = append(got, strings.Trim(text, `"`))
+		}
+		lines.Reset()
+		if !slices.Equal(got, want) {
+			t.Errorf("logged %q, want %q", got, want)
+		}
+	}
+	for range 3 {
+		_ = w.halt("too large")
+		w.markRunning()
+	}
+	logged(`partition stopped" reason="too large`)
+	if err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	logged("partition goes on")
+	_ = w.suspend(projection.StatePaused, "maintenance")
+	w.markRunning()
+	logged(`partition paused" reason=maintenance`, "partition goes on")
 }

@@ -60,6 +60,7 @@ type worker struct {
 	deliveredTo int64  // offset after the last batch whose dead letters are in delivery
 	last        bool   // only one attempt to publish is made, because the worker stops
 	halted      string // reason of the last stop
+	untilFlush  bool   // only a flush shows that the reason is gone, because a claim succeeds all the same
 	haltLogged  time.Time
 
 	held        held // only watchTransactions uses this field
