@@ -52,7 +52,7 @@ func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int3
 			committed = -1
 		}
 		if w := c.worker(p); w != nil {
-			w.offsetKnown = true
+			w.offsetKnown.Store(true)
 			select {
 			case w.committed <- committed:
 			default:
@@ -60,12 +60,21 @@ func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int3
 		}
 		offsets[c.cfg.Topic][p] = kgo.NewOffset().At(max(0, committed)).WithEpoch(-1)
 	}
-	for _, p := range c.assignment() {
-		if w := c.worker(p); w != nil && !w.offsetKnown {
-			return nil, errclass.Text(fmt.Sprintf("the brokers have not returned the committed offset of partition %d", p))
-		}
+	if p, waits := c.withoutOffset(); waits {
+		return nil, errclass.Text(fmt.Sprintf("the brokers have not returned the committed offset of partition %d", p))
 	}
 	return offsets, nil
+}
+
+// withoutOffset returns an assigned partition whose committed offset is not known yet, if there is
+// one.
+func (c *Consumer) withoutOffset() (partition int32, waits bool) {
+	for _, p := range c.assignment() {
+		if w := c.worker(p); w != nil && !w.offsetKnown.Load() {
+			return p, true
+		}
+	}
+	return 0, false
 }
 
 // revokeWithin limits the time for the last flush of revoked partitions. It is much shorter than

@@ -129,6 +129,58 @@ func TestAnInstanceThatCannotJoinIsUnready(t *testing.T) {
 	done()
 }
 
+// TestAnInstanceWithoutCommittedOffsetsIsUnready shows that an instance is not ready while the group's
+// coordinator does not return the committed offsets of its partitions. The client requests them
+// again for half a minute, and then joins the group again.
+func TestAnInstanceWithoutCommittedOffsetsIsUnready(t *testing.T) {
+	t.Parallel()
+	cluster, seeds := startFake(t, 1, 1)
+	produceToEach(t, seeds, 1)
+	away := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.CoordinatorLoadInProgress, Count: -1})
+	h := &healthLog{}
+	c := scriptedConsumer(t, agreeing(1), func(cfg *Config) { cfg.Client, cfg.Health = []kgo.Opt{seeds}, h })
+	ctx, done := runFor(t, c, 3*time.Minute)
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		awaitOn(ctx, t, c, what, holds)
+	}
+	await("the partition is assigned", func() bool { return c.worker(0) != nil })
+	from := h.length()
+	await("the brokers answer", func() bool { return h.count(from, "ok kafka") > 2 })
+	if h.count(0, "ok fetch") > 0 {
+		t.Error("ready, although the partition cannot be claimed")
+	}
+	away.Remove()
+	await("the record is consumed", func() bool { return positionOf(c, 0) == 1 })
+	await("the instance is ready", func() bool { return h.count(from, "ok fetch") > 0 })
+	done()
+}
+
+// TestANewPartitionWithoutItsOffset expects that an instance that is ready becomes unready if the
+// committed offset of a partition that was just assigned is not returned.
+func TestANewPartitionWithoutItsOffset(t *testing.T) {
+	t.Parallel()
+	_, seeds := startFake(t, 1, 1)
+	h := &healthLog{}
+	c := scriptedConsumer(t, &script{}, func(cfg *Config) { cfg.Health = h })
+	connect(t, c, seeds)
+	close(c.ready)
+	c.joinedAt.Store(new(time.Now()))
+	c.assigned(t.Context(), c.cl, map[string][]int32{"t": {0}})
+	defer c.release(t.Context(), []int32{0}, true)
+	c.noteFetching()
+	if h.count(0, "soon fetch") != 1 || h.count(0, "ok fetch") != 0 {
+		t.Errorf("before the offset is known: %q", h.reported)
+	}
+	if _, err := c.offsetsFetched(t.Context(), map[string]map[int32]kgo.Offset{"t": {0: kgo.NewOffset()}}); err != nil {
+		t.Error(err)
+	}
+	c.noteFetching()
+	if h.count(0, "ok fetch") != 1 {
+		t.Errorf("after that: %q", h.reported)
+	}
+}
+
 // lateStart starts only after the client has assigned the partition.
 type lateStart struct {
 	*healthLog

@@ -61,11 +61,14 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	})
 }
 
-// noteFetching ends the condition for errors of the client if there was none for some time, and if
-// the client is a member of the group.
+// noteFetching ends the condition for errors of the client if there was none for some time, if the
+// client is a member of the group, and if it knows the committed offsets of its partitions.
 func (c *Consumer) noteFetching() {
 	joined, failed := c.joinedAt.Load(), c.fetchFailedAt.Load()
-	if joined != nil && (failed == nil || min(time.Since(*failed), time.Since(*joined)) > fetchQuiet) {
+	if p, waits := c.withoutOffset(); waits {
+		c.cfg.Health.FailAfter(fetchCondition, fmt.Sprintf("Kafka: the coordinator of group %s has not returned the committed offset of partition %d", c.cfg.Group, p),
+			stuckAfter-watchEvery)
+	} else if joined != nil && (failed == nil || min(time.Since(*failed), time.Since(*joined)) > fetchQuiet) {
 		c.cfg.Health.OK(fetchCondition)
 		c.throttled("kafka", "fetch records").Note(nil, 0)
 	}

@@ -63,8 +63,8 @@ type worker struct {
 	untilFlush  bool   // only a flush shows that the reason is gone, because a claim succeeds all the same
 	haltLogged  time.Time
 
-	held        held // only watchTransactions uses this field
-	offsetKnown bool // the committed offset was returned; only offsetsFetched uses this field
+	held        held        // only watchTransactions uses this field
+	offsetKnown atomic.Bool // Kafka's committed offset was returned
 }
 
 const (
