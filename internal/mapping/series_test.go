@@ -104,6 +104,9 @@ func TestSeries(t *testing.T) {
 		"escaped, none":         {escaped, `{"id":"P2","payload":"{}"}`, []string{"0 malformed_payload payload.lines"}},
 		"the whole value":       {all, " " + lines(inner(1), inner(2)) + "\n", []string{"1 FundsCredited 1.00 EUR e/0 a@1", "2 FundsCredited 1.00 EUR e/1 a@2"}},
 		"the value, broken":     {all, "[{]", []string{"0 malformed_payload "}},
+		"the value, framed": { // by a serializer for JSON Schema
+			all, "\x00\x00\x00\x00\x07" + lines(inner(1)), []string{"1 FundsCredited 1.00 EUR e/0 a@1"},
+		},
 		"the value, a key twice": {
 			all, `[{"a":1,"a":2}]`, []string{"0 malformed_payload "},
 		},

@@ -265,8 +265,8 @@ func shareMemory(raw, text []byte) bool {
 	return len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || len(raw) > 1 && &text[0] == &raw[1])
 }
 
-// WithoutSchemaID returns the JSON object, text or integer of a value or key after a zero byte and
-// the four bytes of a schema's id. The serializers for JSON Schema write these bytes. All other
+// WithoutSchemaID returns the JSON object, array, text or integer of a value or key after a zero byte
+// and the four bytes of a schema's id. The serializers for JSON Schema write these bytes. All other
 // values, such as those in Avro, are returned unchanged. No JSON and no valid text begins with a
 // zero byte. A longer number than a 64-bit integer is returned unchanged, because it may be a text
 // in Avro: a text of 24 to 28 digits begins with its length, which is a byte with the value of a
@@ -279,7 +279,7 @@ func WithoutSchemaID(value []byte) []byte {
 	inner := value[header:]
 	first, last := inner[0], inner[len(inner)-1]
 	isInteger := len(inner) <= mostDigits && isDigits(inner)
-	if first == '{' && last == '}' || first == '"' && last == '"' && len(inner) > 1 || isInteger {
+	if first == '{' && last == '}' || first == '[' && last == ']' || first == '"' && last == '"' && len(inner) > 1 || isInteger {
 		return inner
 	}
 	return value
