@@ -23,7 +23,7 @@ import (
 var (
 	errEmpty = errors.New("the file is empty")
 	errNUL   = errors.New("the file has a NUL byte; save it as UTF-8 text, not as UTF-16")
-	errPipe  = errors.New("it is a pipe, and each connection reads it again; name a file")
+	errPipe  = errors.New("it is a pipe or a device, and each connection reads it again; name a file")
 )
 
 // Secret returns a password or a token: the text of a file without trailing line ends and without a
@@ -44,10 +44,10 @@ func Secret(path string) (string, error) {
 }
 
 // read returns the text of a file without the byte order mark that some editors write at the start.
-// With this mark, a password is wrong and the first certificate is not found. A pipe is refused,
-// because a second reader would wait forever.
+// With this mark, a password is wrong and the first certificate is not found. A pipe and a device are
+// refused, because a second reader may wait forever, or read without an end.
 func read(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errPipe}
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file

@@ -17,6 +17,10 @@ func TestSecurityFlags(t *testing.T) {
 	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const none = "/no/such/file"
 	for name, test := range map[string]struct {
 		flags SecurityFlags
@@ -44,7 +48,7 @@ func TestSecurityFlags(t *testing.T) {
 		"token and user":           {SecurityFlags{SASLMechanism: "OAUTHBEARER", SASLTokenFile: file, SASLUsername: "u"}, "--sasl-username"},
 		"token with PLAIN":         {SecurityFlags{SASLMechanism: "PLAIN", SASLTokenFile: file}, "--sasl-token-file"},
 		"mechanism nobody knows":   {SecurityFlags{SASLMechanism: "GSSAPI"}, "OAUTHBEARER"},
-		"empty password from file": {SecurityFlags{SASLMechanism: "PLAIN", SASLUsername: "u", SASLPasswordFile: os.DevNull}, "is empty"},
+		"empty password from file": {SecurityFlags{SASLMechanism: "PLAIN", SASLUsername: "u", SASLPasswordFile: empty}, "is empty"},
 	} {
 		_, err := test.flags.options()
 		var usage exit.UsageError
