@@ -108,6 +108,7 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"unknown unit", "fields:\n  occurredAt: {path: ts, unit: minutes}\n", []string{"line 2", "occurredAt", "date"}},
 		{"unit of an id", "fields:\n  eventId: {path: id, unit: ms}\n", []string{"line 2", "eventId", "PATH"}},
 		{"list of lists", "fields:\n  amount:\n  - [a]\n", []string{"line 3", "amount"}},
+		{"a scale in octal, or not", "fields:\n  amount:\n    scale: 010\n", []string{"line 3, column 12", "scale: must be a number of decimals from 0 to 18, such as 4"}},
 		{"zeros of an integer", "fields:\n  amount: {scale: 4,\n    zeros: dropped}\n", []string{"line 3", "amount: zeros"}},
 		{"zeros of minor units", "fields:\n  amount: {unit: minor, zeros: refused}\n", []string{"line 2", "amount: zeros"}},
 		{"zeros of units", "fields:\n  amount: {units: a, nanos: b, zeros: dropped}\n", []string{"line 2", "amount: units and nanos have no"}},

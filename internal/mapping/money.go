@@ -64,8 +64,9 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 		return errorAt(t.scale, "%s: scale says what unit: %s says; give one of the two", t.name, t.unit.Value)
 	case t.scale != nil:
 		n, err := strconv.Atoi(t.scale.Value)
-		if err != nil || n < 0 || n > event.MostScale || t.scale.Tag != "!!int" {
-			return errorAt(t.scale, "%s: scale: must be a number of decimals from 0 to %d", t.name, event.MostScale)
+		// A zero before the number is refused, because YAML 1.1 reads 010 as 8.
+		if err != nil || n < 0 || n > event.MostScale || t.scale.Tag != "!!int" || t.scale.Value != strconv.Itoa(n) {
+			return errorAt(t.scale, "%s: scale: must be a number of decimals from 0 to %d, such as 4", t.name, event.MostScale)
 		}
 		shape.Form, shape.Scale = event.AmountScaled, n
 	case t.unit != nil && t.unit.Value == "minor":
