@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -90,6 +92,9 @@ func newParser(args []string, built flags.BuildInfo, options ...kong.Option) (*k
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.DefaultEnvars("PROJECTOR"), // for flags whose field does not name a variable
 		kong.NamedMapper("url", kong.MapperFunc(trimmedURL)),
+		kong.KindMapper(reflect.Int, kong.MapperFunc(decimal)),
+		kong.KindMapper(reflect.Int32, kong.MapperFunc(decimal)),
+		kong.KindMapper(reflect.Int64, kong.MapperFunc(decimal)),
 		database.TagVars(),
 		kong.PostBuild(typedOnly),
 		kong.PostBuild(addManual),
@@ -106,6 +111,22 @@ func trimmedURL(ctx *kong.DecodeContext, target reflect.Value) error {
 	err := ctx.Scan.PopValueInto("url", &text)
 	target.SetString(strings.TrimSpace(text))
 	return err
+}
+
+// decimal reads an integer. Kong would read one with a zero before it as octal, for example an offset
+// that was copied from the name of a log segment.
+func decimal(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("int", &text); err != nil {
+		return err
+	}
+	bits := target.Type().Bits()
+	n, err := strconv.ParseInt(text, 10, bits)
+	if err != nil {
+		return fmt.Errorf("expected a valid %d bit int but got %q", bits, text) // as kong says it, see reworded
+	}
+	target.SetInt(n)
+	return nil
 }
 
 // typedOnly removes the environment variables of flags that confirm a change. A person must type
