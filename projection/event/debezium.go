@@ -64,7 +64,6 @@ func newDebezium(opts Options) (Format, error) {
 			p.name = strings.Join(append([]string{namePayload}, path...), ".")
 			return p, nil
 		},
-		quoted: true,
 	})
 	if err != nil {
 		return nil, err

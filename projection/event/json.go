@@ -43,10 +43,9 @@ func contractLayout() *layout {
 			FieldOccurredAt:    member("occurredAt"),
 			FieldCorrelationID: member("correlationId"),
 		},
-		data:   []string{"data"},
-		at:     func(path []string) (place, error) { return member(path...), nil },
-		quoted: true,
-		whole:  true,
+		data:  []string{"data"},
+		at:    func(path []string) (place, error) { return member(path...), nil },
+		whole: true,
 	}
 }
 

@@ -125,8 +125,6 @@ type layout struct {
 	data   []string // the path of FieldData
 	// at returns the place of a path in the document.
 	at func(path []string) (place, error)
-	// quoted means that headers and the key may be JSON of Kafka Connect.
-	quoted bool
 	// typed means that the values follow a schema.
 	typed bool
 	// whole means that the format has all fields of an event in one document. If the mapping
@@ -209,7 +207,7 @@ func (p *FieldPath) isElsewhere() bool {
 
 // place returns the place that a mapping declares for a field.
 func (l *layout) place(p *FieldPath) (place, error) {
-	made := place{written: p.Written, quoted: l.quoted}
+	made := place{written: p.Written, quoted: true}
 	switch {
 	case p.Key:
 		made.kind, made.name = inKey, nameKey

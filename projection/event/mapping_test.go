@@ -17,6 +17,12 @@ var theirTypes = map[string]event.Type{
 	"MoneyDeposited": event.TypeNamed("FundsCredited"), "InterestPaid": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "CardIssued": event.Ignorable,
 }
 
+// inQuotes adds a key and a header seq, as Kafka Connect's JsonConverter writes texts.
+func inQuotes(m event.Message) event.Message {
+	m.Key, m.Headers = []byte(`"acc-1"`), append(m.Headers, event.Header{Key: "seq", Value: []byte(`"17"`)})
+	return m
+}
+
 func TestMappedPlaces(t *testing.T) {
 	want := event.Event{
 		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.TypeNamed("FundsCredited"),
@@ -87,6 +93,16 @@ func TestMappedPlaces(t *testing.T) {
 				event.FieldVersion: path("seqno"), event.FieldAccountID: path("data", "account"), event.FieldData: path("data", "money"),
 			},
 			binary("type", `"MoneyDeposited"`, "seqno", `"17"`, "subject", "", "data", `{"account":"acc-1","money":{"amount":"10.25","currency":"EUR"}}`),
+		},
+		{
+			"structured, a key and a header in quotes", event.FormatCloudEvents,
+			map[event.Field]event.FieldPath{event.FieldAccountID: {Key: true}, event.FieldVersion: {Header: "seq"}},
+			inQuotes(structured("type", `"MoneyDeposited"`, "subject", "", "sequence", "")),
+		},
+		{
+			"binary, a key and a header in quotes", event.FormatCloudEvents,
+			map[event.Field]event.FieldPath{event.FieldAccountID: {Key: true}, event.FieldVersion: {Header: "seq"}},
+			inQuotes(binary("type", `"MoneyDeposited"`, "subject", "", "sequence", "")),
 		},
 	}
 	for _, tt := range tests {

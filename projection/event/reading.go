@@ -112,10 +112,7 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 		return f.joinedText(r, p, field)
 	case nowhere, inDocument, inHeader, inKey: // read below
 	}
-	value, found, quoted := r.message.Key, r.message.Key != nil, p.quoted
-	if inner := f.keyWithoutSchemaID(value); p.kind == inKey && len(inner) < len(value) {
-		value, quoted = inner, true // a key that had a schema's id is JSON in each format
-	}
+	value, found := f.keyWithoutSchemaID(r.message.Key), r.message.Key != nil
 	if p.kind == inHeader {
 		value, found = firstHeader(r.message.Headers, p.header)
 	}
@@ -129,7 +126,7 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 	case p.inner != nil:
 		return f.innerText(r, p, value, field)
 	}
-	raw, text, reason := r.plainText(value, quoted)
+	raw, text, reason := r.plainText(value, p.quoted)
 	if reason == "" {
 		reason = p.written.textReason(text)
 	}
