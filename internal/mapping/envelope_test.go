@@ -38,6 +38,7 @@ func TestEnvelopes(t *testing.T) {
 		placed    = "fields: {eventType: eventType, version: version, occurredAt: occurredAt, data: payload}"
 		columns   = `"eventType":"FundsCredited","version":1,"occurredAt":"2026-01-01T00:00:00Z"`
 		whole     = "envelope: {escaped: true}"
+		attribute = "envelope: {path: data, escaped: true}\nfields: {eventId: {outer: subject}, accountId: {key: true}}"
 		structure = `{"specversion":"1.0","id":"e","type":"FundsCredited","subject":"a","sequence":"1","time":"2026-01-01T00:00:00Z","data":`
 	)
 	for _, tt := range []struct {
@@ -80,6 +81,8 @@ func TestEnvelopes(t *testing.T) {
 		{"binary", "cloudevents", "envelope: {path: data.event}", `{"event":{"amount":"1","currency":"EUR"}}`, credit, binary},
 		{"binary, escaped", "cloudevents", "envelope: {path: data.event, escaped: true}", `{"event":"{\"amount\":\"1\",\"currency\":\"EUR\"}"}`, credit, binary},
 		{"binary, all of data escaped", "cloudevents", "envelope: {path: data, escaped: true}", `"{\"amount\":\"1\",\"currency\":\"EUR\"}"`, credit, binary},
+		{"structured, an attribute around it", "cloudevents", attribute, structure + `"{\"amount\":\"1\",\"currency\":\"EUR\"}"}`, "a FundsCredited 1.00 EUR", structuredHeader},
+		{"binary, an attribute around it", "cloudevents", attribute, `"{\"amount\":\"1\",\"currency\":\"EUR\"}"`, "a FundsCredited 1.00 EUR", binary},
 	} {
 		f := formatOf(t, tt.format, tt.mapping)
 		var d event.Decoded

@@ -83,10 +83,10 @@ func (l *layout) around(p *FieldPath) (place, error) {
 	if !l.envelope.isSet() {
 		return place{}, errors.New("is to be read around an envelope, and there is none")
 	}
-	if l.envelope.isApart() && len(l.places[FieldEnvelope].path) == 0 {
-		return place{}, errors.New("is to be read around an envelope that is the whole document")
-	}
 	made, err := l.at(p.Outer)
+	if made.kind == inDocument && l.envelope.isApart() && len(l.places[FieldEnvelope].path) == 0 {
+		err = errors.New("is to be read around an envelope that is the whole document")
+	}
 	made.outer, made.written = true, p.Written
 	return made, err
 }
