@@ -92,6 +92,7 @@ func newParser(args []string, built flags.BuildInfo, options ...kong.Option) (*k
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.DefaultEnvars("PROJECTOR"), // for flags whose field does not name a variable
 		kong.NamedMapper("url", kong.MapperFunc(trimmedURL)),
+		kong.NamedMapper("path", kong.MapperFunc(path)),
 		kong.KindMapper(reflect.Int, kong.MapperFunc(decimal)),
 		kong.KindMapper(reflect.Int32, kong.MapperFunc(decimal)),
 		kong.KindMapper(reflect.Int64, kong.MapperFunc(decimal)),
@@ -111,6 +112,23 @@ func trimmedURL(ctx *kong.DecodeContext, target reflect.Value) error {
 	err := ctx.Scan.PopValueInto("url", &text)
 	target.SetString(strings.TrimSpace(text))
 	return err
+}
+
+// path reads the name of a file, where - is standard output. It must not be empty, for example because
+// a variable of a script is not set: Kong would use the working directory.
+func path(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("file", &text); err != nil {
+		return err
+	}
+	if text == "" {
+		return errors.New("is empty; give it a value or leave it out")
+	}
+	if text != "-" {
+		text = kong.ExpandPath(text)
+	}
+	target.SetString(text)
+	return nil
 }
 
 // decimal reads an integer. Kong would read one with a zero before it as octal, for example an offset

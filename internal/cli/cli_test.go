@@ -125,6 +125,18 @@ func TestABlankGroupIsRefused(t *testing.T) {
 	}
 }
 
+// TestAnEmptyPathIsRefused shows that the name of a file may not be empty, for example because a variable
+// of a script is not set. The parser would use the working directory.
+func TestAnEmptyPathIsRefused(t *testing.T) {
+	for _, name := range []string{"database-password-file", "tls-ca", "sasl-password-file", "read-token-file"} {
+		var out, errOut bytes.Buffer
+		status := execute(t.Context(), []string{"run", "--sasl-mechanism=MD5", "--" + name + "="}, &out, &errOut)
+		if want := "projector: --" + name + ": is empty; give it a value or leave it out\n"; status != exit.Usage || errOut.String() != want {
+			t.Errorf("exit status %d: %s", status, errOut.String())
+		}
+	}
+}
+
 // TestATypedFlagTakesPrecedence shows that the variable of a typed flag is not read, even if its
 // value is wrong. Without the flag it is an error, which names the variable.
 func TestATypedFlagTakesPrecedence(t *testing.T) {
