@@ -44,7 +44,6 @@ func (w *suggesting) field(field event.Field, p *sample) {
 var seconds = regexp.MustCompile(`^\d{9,10}(\.\d+)?$`)
 
 func (w *suggesting) time(path, alone string, p *sample) {
-	isRFC3339 := func(text string) bool { _, err := time.Parse(time.RFC3339, text); return err == nil }
 	switch {
 	case p.hasKind('0') && !p.whole && p.each(seconds.MatchString):
 		w.line("  occurredAt: {%s, unit: s.fraction}", path)
@@ -65,7 +64,7 @@ func (w *suggesting) time(path, alone string, p *sample) {
 		w.line("  occurredAt: {%s, unit: date}", path)
 	default:
 		w.line("  occurredAt: %s", alone)
-		if !p.each(isRFC3339) {
+		if !p.each(event.IsRFC3339) {
 			w.decide("occurredAt: not all are RFC 3339 with an offset, such as 2026-01-01T00:00:00Z or …+01:00. Its producer has to write it")
 		}
 	}

@@ -269,13 +269,21 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 			"",
 		},
 		"a time with an offset": {[]string{`{"ts":"2026-01-01T00:00:00.5+01:00"}`}, []string{"occurredAt: ts"}, "DECIDE occurredAt"},
-		"a numeric code":        {[]string{`{"ccy":"978"}`, `{"ccy":"036"}`}, []string{"currency: {path: ccy, code: numeric}"}, "DECIDE currency"},
-		"an integer as code":    {[]string{`{"ccy":978}`, `{"ccy":36}`}, []string{"currency: {path: ccy, code: numeric, type: integer}"}, "DECIDE currency"},
-		"a code without zeros":  {[]string{`{"ccy":"978"}`, `{"ccy":"36"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "numeric"},
-		"text and integer":      {[]string{`{"ccy":"978"}`, `{"ccy":392}`}, []string{"currency: {constant: DECIDE}", "# Not used: ccy"}, "numeric"},
-		"no numeric code":       {[]string{`{"ccy":"978"}`, `{"ccy":"979"}`, `{"ccy":"000"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "lower"},
-		"escaped JSON":          {[]string{`{"id":"a","body":"{\"account\":\"A\"}"}`}, []string{"# DECIDE body is a text that holds JSON", "envelope: {path: body, escaped: true}"}, ""},
-		"a currency":            {[]string{`{"ccy":"EUR"}`, `{"ccy":null}`}, []string{"currency: ccy"}, "DECIDE currency"},
+		"times that the decoder accepts": {
+			[]string{`{"ts":"2026-01-01t00:00:00z"}`, `{"ts":"2026-12-31T23:59:60Z"}`},
+			[]string{"occurredAt: ts"}, "DECIDE occurredAt",
+		},
+		"times that only Go accepts": {
+			[]string{`{"ts":"2026-01-01T00:00:00,5Z"}`},
+			[]string{"occurredAt: ts", "# DECIDE occurredAt: not all are RFC 3339"}, "unit: ",
+		},
+		"a numeric code":       {[]string{`{"ccy":"978"}`, `{"ccy":"036"}`}, []string{"currency: {path: ccy, code: numeric}"}, "DECIDE currency"},
+		"an integer as code":   {[]string{`{"ccy":978}`, `{"ccy":36}`}, []string{"currency: {path: ccy, code: numeric, type: integer}"}, "DECIDE currency"},
+		"a code without zeros": {[]string{`{"ccy":"978"}`, `{"ccy":"36"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "numeric"},
+		"text and integer":     {[]string{`{"ccy":"978"}`, `{"ccy":392}`}, []string{"currency: {constant: DECIDE}", "# Not used: ccy"}, "numeric"},
+		"no numeric code":      {[]string{`{"ccy":"978"}`, `{"ccy":"979"}`, `{"ccy":"000"}`}, []string{"currency: ccy", "# DECIDE currency: not all are codes"}, "lower"},
+		"escaped JSON":         {[]string{`{"id":"a","body":"{\"account\":\"A\"}"}`}, []string{"# DECIDE body is a text that holds JSON", "envelope: {path: body, escaped: true}"}, ""},
+		"a currency":           {[]string{`{"ccy":"EUR"}`, `{"ccy":null}`}, []string{"currency: ccy"}, "DECIDE currency"},
 	} {
 		var s mapping.Samples
 		for _, value := range tt.values {

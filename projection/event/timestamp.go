@@ -37,6 +37,12 @@ func parseTimestamp(s []byte) (micros int64, ok bool) {
 	return clock.micros(fraction, offset)
 }
 
+// IsRFC3339 reports whether parseTimestamp accepts the text.
+func IsRFC3339(text string) bool {
+	_, ok := parseTimestamp([]byte(text))
+	return ok
+}
+
 // wallClock is a date and a time of day without an offset.
 type wallClock struct {
 	year, month, day     int
