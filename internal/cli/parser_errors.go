@@ -21,6 +21,7 @@ var reworded = []struct {
 	{regexp.MustCompile(`^(--[a-z-]+ must be one of )(?:"",)?(.*) but got ("(?s:.*)")$`), "$1$2, not $3"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected duration but got ("(?s:.*?)"): .*?( \(from \w+\))?$`), "$1: must be a duration, such as 30s or 24h, not $2$3"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected a valid \d+ bit int but got ("(?s:.*?)")( \(from \w+\))?$`), "$1: must be a whole number, such as 17, not $2$3"},
+	{regexp.MustCompile(`^(--[a-z-]+): expected a float but got ("(?s:.*?)") \(string\)( \(from \w+\))?$`), "$1: must be a number, such as 0.5, not $2$3"},
 	{regexp.MustCompile(`^(--[a-z-]+): expected (?:int|float|duration) value but got "-[0-9.][^"]*" \(short flag\); .*$`), "$1: must not be negative"},
 	{regexp.MustCompile(`^expected "(<[^"]+>)"$`), "$1: is missing; see --help"},
 	{regexp.MustCompile(`^unexpected argument [^,]*$`), "an argument is not expected here; it is not shown, for it may be a password; see --help"},

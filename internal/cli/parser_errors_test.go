@@ -51,6 +51,7 @@ func TestAWrongVariable(t *testing.T) {
 	for variable, want := range map[string]string{
 		"RETRY_MAX":        `projector: --retry-max: must be a duration, such as 30s or 24h, not "7d" (from RETRY_MAX)`,
 		"PARK_LIMIT":       `projector: --park-limit: must be a whole number, such as 17, not "7d" (from PARK_LIMIT)`,
+		"BREAKER_SHARE":    `projector: --breaker-share: must be a number, such as 0.5, not "7d" (from BREAKER_SHARE)`,
 		"PROJECTOR_OUTPUT": `projector: --output (PROJECTOR_OUTPUT): must be one of "text","json", not "7d"`,
 		"PROJECTOR_ACTION": `projector: --action (PROJECTOR_ACTION): must be one of "replay","discard","skip","unskip","fetch","open","rebuild",` +
 			`"position_set","pause","resume","prune","four_eyes", not "7d"`,
