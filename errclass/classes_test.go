@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,7 +150,14 @@ var kafkaDecisions = map[string]errclass.Class{
 	"INVALID_RECORD":               errclass.RetryUnready,
 }
 
+// TestEveryKafkaCode compares the class of every error code with testdata/kafkacodes.txt. It fails if
+// franz-go has a new code, or classifies one otherwise. The class of the code must then be decided.
 func TestEveryKafkaCode(t *testing.T) {
+	list, err := os.ReadFile("testdata/kafkacodes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := slices.Collect(strings.Lines(string(list)))[2:] // after the comment
 	seen := 0
 	for code := int16(-1); code < 1000; code++ {
 		e := kerr.TypedErrorForCode(code)
@@ -157,6 +165,12 @@ func TestEveryKafkaCode(t *testing.T) {
 			continue // 0, or not an error in franz-go
 		}
 		class := errclass.Kafka(e)
+		line := slices.Index(decided, fmt.Sprintln(code, class, e.Message))
+		if line < 0 {
+			t.Errorf("kafkacodes.txt does not say that %d %s is %s", code, e.Message, class)
+		} else {
+			decided = slices.Delete(decided, line, line+1)
+		}
 		if class == errclass.Isolate {
 			t.Errorf("%s: a broker's refusal says nothing about the event", e.Message)
 		}
@@ -172,6 +186,9 @@ func TestEveryKafkaCode(t *testing.T) {
 		if got := errclass.Reason(wrapDeep(e)); got != e.Message {
 			t.Errorf("%s: reason %s", e.Message, got)
 		}
+	}
+	if len(decided) > 0 {
+		t.Errorf("kafkacodes.txt says otherwise: %q", decided)
 	}
 	if seen != len(kafkaDecisions) {
 		t.Errorf("%d of %d decisions tested", seen, len(kafkaDecisions))

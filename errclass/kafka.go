@@ -65,7 +65,7 @@ func kafkaSentinel(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// kafkaCode classifies one Kafka error code. For a code that is not in the table, the field
+// kafkaCode classifies one Kafka error code. For a code that is not in kafkaCodes, the field
 // Retriable of franz-go decides.
 func kafkaCode(e *kerr.Error) Class {
 	if c, ok := kafkaCodes[e.Code]; ok {
@@ -85,68 +85,42 @@ func kafkaReason(e *kerr.Error) string {
 	return "unknown"
 }
 
-// kafkaCodes classifies every error code that franz-go knows, also those that this program
-// should never receive. A test fails if a code has no entry.
+// kafkaCodes contains the codes that are not classified by the field Retriable of franz-go. The
+// class of every code is in testdata/kafkacodes.txt, with which a test compares it.
 // Source: https://kafka.apache.org/protocol#protocol_error_codes
 var kafkaCodes = map[int16]Class{
-	// These errors end when there is a new leader, coordinator, generation, session or quota
-	// window.
-	kerr.CorruptMessage.Code:               Retry,
-	kerr.LeaderNotAvailable.Code:           Retry,
-	kerr.NotLeaderForPartition.Code:        Retry,
-	kerr.RequestTimedOut.Code:              Retry,
-	kerr.BrokerNotAvailable.Code:           Retry,
-	kerr.ReplicaNotAvailable.Code:          Retry,
-	kerr.StaleControllerEpoch.Code:         Retry,
-	kerr.NetworkException.Code:             Retry,
-	kerr.CoordinatorLoadInProgress.Code:    Retry,
-	kerr.CoordinatorNotAvailable.Code:      Retry,
-	kerr.NotCoordinator.Code:               Retry,
-	kerr.NotEnoughReplicas.Code:            Retry,
-	kerr.NotEnoughReplicasAfterAppend.Code: Retry,
-	kerr.IllegalGeneration.Code:            Retry,
-	kerr.UnknownMemberID.Code:              Retry,
-	kerr.RebalanceInProgress.Code:          Retry,
-	kerr.TopicAlreadyExists.Code:           Retry,
-	kerr.NotController.Code:                Retry,
-	kerr.OutOfOrderSequenceNumber.Code:     Retry,
-	kerr.DuplicateSequenceNumber.Code:      Retry,
-	kerr.InvalidProducerEpoch.Code:         Retry,
-	kerr.InvalidProducerIDMapping.Code:     Retry,
-	kerr.ConcurrentTransactions.Code:       Retry,
-	kerr.OperationNotAttempted.Code:        Retry,
-	kerr.KafkaStorageError.Code:            Retry,
-	kerr.UnknownProducerID.Code:            Retry,
-	kerr.ReassignmentInProgress.Code:       Retry,
-	kerr.NonEmptyGroup.Code:                Retry,
-	kerr.GroupIDNotFound.Code:              Retry,
-	kerr.FetchSessionIDNotFound.Code:       Retry,
-	kerr.InvalidFetchSessionEpoch.Code:     Retry,
-	kerr.ListenerNotFound.Code:             Retry,
-	kerr.FencedLeaderEpoch.Code:            Retry,
-	kerr.UnknownLeaderEpoch.Code:           Retry,
-	kerr.StaleBrokerEpoch.Code:             Retry,
-	kerr.OffsetNotAvailable.Code:           Retry,
-	kerr.MemberIDRequired.Code:             Retry,
-	kerr.PreferredLeaderNotAvailable.Code:  Retry,
-	kerr.EligibleLeadersNotAvailable.Code:  Retry,
-	kerr.ElectionNotNeeded.Code:            Retry,
-	kerr.NoReassignmentInProgress.Code:     Retry,
-	kerr.GroupSubscribedToTopic.Code:       Retry,
-	kerr.UnstableOffsetCommit.Code:         Retry,
-	kerr.ThrottlingQuotaExceeded.Code:      Retry,
-	kerr.ProducerFenced.Code:               Retry,
-	kerr.BrokerIDNotRegistered.Code:        Retry,
-	kerr.FetchSessionTopicIDError.Code:     Retry,
-	kerr.IneligibleReplica.Code:            Retry,
-	kerr.NewLeaderElected.Code:             Retry,
-	kerr.OffsetMovedToTieredStorage.Code:   Retry,
-	kerr.FencedMemberEpoch.Code:            Retry,
-	kerr.UnreleasedInstanceID.Code:         Retry,
-	kerr.StaleMemberEpoch.Code:             Retry,
-	kerr.UnknownControllerID.Code:          Retry,
-	kerr.RebootstrapRequired.Code:          Retry,
-	kerr.ControllerIDNotRegistered.Code:    Retry,
+	// The protocol does not call these errors retriable. But they end when there is a new leader,
+	// coordinator, generation or session.
+	kerr.StaleControllerEpoch.Code:       Retry,
+	kerr.IllegalGeneration.Code:          Retry,
+	kerr.UnknownMemberID.Code:            Retry,
+	kerr.RebalanceInProgress.Code:        Retry,
+	kerr.TopicAlreadyExists.Code:         Retry,
+	kerr.OutOfOrderSequenceNumber.Code:   Retry,
+	kerr.DuplicateSequenceNumber.Code:    Retry,
+	kerr.InvalidProducerEpoch.Code:       Retry,
+	kerr.InvalidProducerIDMapping.Code:   Retry,
+	kerr.ConcurrentTransactions.Code:     Retry,
+	kerr.OperationNotAttempted.Code:      Retry,
+	kerr.UnknownProducerID.Code:          Retry,
+	kerr.ReassignmentInProgress.Code:     Retry,
+	kerr.NonEmptyGroup.Code:              Retry,
+	kerr.GroupIDNotFound.Code:            Retry,
+	kerr.StaleBrokerEpoch.Code:           Retry,
+	kerr.MemberIDRequired.Code:           Retry,
+	kerr.NoReassignmentInProgress.Code:   Retry,
+	kerr.GroupSubscribedToTopic.Code:     Retry,
+	kerr.ProducerFenced.Code:             Retry,
+	kerr.BrokerIDNotRegistered.Code:      Retry,
+	kerr.IneligibleReplica.Code:          Retry,
+	kerr.NewLeaderElected.Code:           Retry,
+	kerr.OffsetMovedToTieredStorage.Code: Retry,
+	kerr.FencedMemberEpoch.Code:          Retry,
+	kerr.UnreleasedInstanceID.Code:       Retry,
+	kerr.StaleMemberEpoch.Code:           Retry,
+	kerr.UnknownControllerID.Code:        Retry,
+	kerr.RebootstrapRequired.Code:        Retry,
+	kerr.ControllerIDNotRegistered.Code:  Retry,
 
 	// A person has to fix the cause: an ACL, credentials, a topic, a setting or a broker version.
 	// These codes include a lost position (OFFSET_OUT_OF_RANGE) and a recreated topic.
@@ -207,33 +181,6 @@ var kafkaCodes = map[int16]Class{
 	kerr.InvalidTransactionTimeout.Code: Bug,
 	kerr.InvalidRegularExpression.Code:  Bug,
 
-	// No request of this program leads to these errors (raft, share groups, Kafka Streams,
-	// transactions, telemetry), or the broker does not know the cause.
-	kerr.UnknownServerError.Code:                     Unknown,
-	kerr.TransactionCoordinatorFenced.Code:           Unknown,
-	kerr.DuplicateResource.Code:                      Unknown,
-	kerr.InconsistentVoterSet.Code:                   Unknown,
-	kerr.InvalidUpdateVersion.Code:                   Unknown,
-	kerr.FeatureUpdateFailed.Code:                    Unknown,
-	kerr.SnapshotNotFound.Code:                       Unknown,
-	kerr.PositionOutOfRange.Code:                     Unknown,
-	kerr.DuplicateBrokerRegistration.Code:            Unknown,
-	kerr.TransactionalIDNotFound.Code:                Unknown,
-	kerr.UnknownSubscriptionID.Code:                  Unknown,
-	kerr.TelemetryTooLarge.Code:                      Unknown,
-	kerr.InvalidRegistration.Code:                    Unknown,
-	kerr.TransactionAbortable.Code:                   Unknown,
-	kerr.InvalidRecordState.Code:                     Unknown,
-	kerr.ShareSessionNotFound.Code:                   Unknown,
-	kerr.InvalidShareSessionEpoch.Code:               Unknown,
-	kerr.FencedStateEpoch.Code:                       Unknown,
-	kerr.InvalidVoterKey.Code:                        Unknown,
-	kerr.DuplicateVoter.Code:                         Unknown,
-	kerr.VoterNotFound.Code:                          Unknown,
-	kerr.StreamsInvalidTopology.Code:                 Unknown,
-	kerr.StreamsInvalidTopologyEpoch.Code:            Unknown,
-	kerr.StreamsTopologyFenced.Code:                  Unknown,
-	kerr.ShareSessionLimitReached.Code:               Unknown,
-	kerr.GroupDeletionFailed.Code:                    Unknown,
-	kerr.StreamsTopologyDescriptionUpdateFailed.Code: Unknown,
+	// No request of this program leads to this error of share groups.
+	kerr.ShareSessionLimitReached.Code: Unknown,
 }
