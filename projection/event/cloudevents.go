@@ -98,28 +98,20 @@ func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decode
 
 // Decode implements Format.
 func (f *cloudEventsFormat) Decode(m Message, d *Decoded) {
-	*d = Decoded{}
-	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
-	if IsStructuredCloudEvent(m.Headers) {
-		r := &reading{jsonScanner: f.structured.scanner(), message: m}
-		if d.Tombstone = !f.readStructured(r, contentType); !d.Tombstone {
-			f.structured.validate(r, d)
-		}
-		f.structured.end(r)
-		return
-	}
-	r := &reading{jsonScanner: f.binary.scanner(), message: m}
-	if d.Tombstone = !f.readBinary(r, contentType); !d.Tombstone {
-		f.binary.validate(r, d)
-	}
-	f.binary.end(r)
+	var r reading
+	r.message = m
+	f.open(&r).decode(&r, d)
 }
 
-// readStructured reads the value as a whole event. It returns false for a tombstone.
-func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool {
-	if r.message.Value == nil {
-		return false
+func (f *cloudEventsFormat) open(r *reading) *decoder {
+	contentType, _ := firstHeader(r.message.Headers, contentTypeHeader)
+	switch {
+	case !IsStructuredCloudEvent(r.message.Headers):
+		return f.readBinary(r, contentType)
+	case r.message.Value == nil:
+		return nil
 	}
+	f.structured.begin(r)
 	if reason := eventFormatReason(contentType); reason != "" {
 		r.unreadable(malformed(nameHeader+contentTypeHeader, reason))
 	} else {
@@ -127,23 +119,26 @@ func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool 
 	}
 	f.structured.checkSpecVersion(r)
 	f.readStructuredData(r)
-	return true
+	return f.structured
 }
 
-// readBinary reads the attributes from the headers and the data from the value. It returns false
+// readBinary reads the attributes from the headers and the data from the value. It returns nil
 // for a tombstone. A null value is a tombstone, unless the event's type needs no data.
-func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
+func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) *decoder {
+	f.binary.begin(r)
 	f.binary.checkSpecVersion(r)
 	switch value := WithoutSchemaID(r.message.Value); {
+	case value == nil && !f.needsNoData(r):
+		f.binary.end(r)
+		return nil
 	case value == nil:
-		return f.needsNoData(r)
 	case len(value) == 0: // some clients write this if there is no data
 	case !isJSONType(contentType):
 		r.unreadable(malformed(nameHeader+contentTypeHeader, reasonNotJSONType))
 	default:
 		f.binary.readDataDocument(r, value, nameData)
 	}
-	return true
+	return f.binary
 }
 
 // needsNoData reports whether events of this type are valid without data.

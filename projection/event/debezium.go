@@ -86,24 +86,22 @@ func missingHeader(column, header, flag string) string {
 // Decode implements Format. Without a mapping, the ids and the version are in the key and the
 // headers. An event is then identified even if its payload cannot be read.
 func (f *debeziumFormat) Decode(m Message, d *Decoded) {
-	*d = Decoded{}
-	if m.Value == nil {
-		d.Tombstone = true
-		return
-	}
-	r := &reading{jsonScanner: f.scanner(), message: m}
-	f.readPayload(r)
-	f.validate(r, d)
-	f.end(r)
+	var r reading
+	r.message = m
+	f.open(&r).decode(&r, d)
 }
 
-func (f *debeziumFormat) readPayload(r *reading) {
-	document, fault := r.connectDocument(WithoutSchemaID(r.message.Value))
-	if fault != nil {
-		r.unreadable(fault)
-		return
+func (f *debeziumFormat) open(r *reading) *decoder {
+	if r.message.Value == nil {
+		return nil
 	}
-	f.readDataDocument(r, document, namePayload)
+	f.begin(r)
+	if document, fault := r.connectDocument(WithoutSchemaID(r.message.Value)); fault != nil {
+		r.unreadable(fault)
+	} else {
+		f.readDataDocument(r, document, namePayload)
+	}
+	return f.decoder
 }
 
 // connectPrefix is the beginning of every value that Kafka Connect's JsonConverter writes with

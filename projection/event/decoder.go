@@ -68,8 +68,21 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 	return f, nil
 }
 
-func (f *decoder) scanner() *jsonScanner {
-	return f.scanners.Get().(*jsonScanner) //nolint:forcetypeassert // the pool holds nothing else
+// decode decodes the message of a reading and ends the reading. It is called for the result of
+// opener.open, which is nil for a tombstone.
+func (f *decoder) decode(r *reading, d *Decoded) {
+	*d = Decoded{}
+	if f == nil {
+		d.Tombstone = true
+		return
+	}
+	f.validate(r, d)
+	f.end(r)
+}
+
+// begin gives the reading a scanner from the pool.
+func (f *decoder) begin(r *reading) {
+	r.jsonScanner = f.scanners.Get().(*jsonScanner) //nolint:forcetypeassert // the pool holds nothing else
 }
 
 // end returns the scanner to the pool.

@@ -16,10 +16,10 @@ type FieldReading struct {
 
 // opener is a format whose messages can be read field by field.
 type opener interface {
-	// open finds the members of a message, and returns them in r. The decoder f reads the fields
-	// from r. For a tombstone, f is nil. The caller must call the function end when it no longer
-	// uses r.
-	open(m Message) (f *decoder, r *reading, end func())
+	// open finds the members of r.message, and stores them in r. It returns the decoder that reads
+	// the fields from r, or nil for a tombstone. The caller must call the method end of the decoder
+	// when it no longer uses r.
+	open(r *reading) *decoder
 	// list returns the places at which the format finds the fields.
 	list() []FieldPlace
 }
@@ -31,55 +31,13 @@ func Explain(format Format, m Message) []FieldReading {
 	if !is {
 		return nil
 	}
-	f, r, end := o.open(m)
+	r := reading{message: m}
+	f := o.open(&r)
 	if f == nil {
 		return nil
 	}
-	defer end()
-	return f.explain(r)
-}
-
-func (f *jsonFormat) open(m Message) (*decoder, *reading, func()) {
-	if m.Value == nil {
-		return nil, nil, nil
-	}
-	r := &reading{jsonScanner: f.scanner(), message: m}
-	f.readDocument(r, WithoutSchemaID(m.Value), "")
-	return f.decoder, r, func() { f.end(r) }
-}
-
-func (f *debeziumFormat) open(m Message) (*decoder, *reading, func()) {
-	if m.Value == nil {
-		return nil, nil, nil
-	}
-	r := &reading{jsonScanner: f.scanner(), message: m}
-	f.readPayload(r)
-	return f.decoder, r, func() { f.end(r) }
-}
-
-func (f *cloudEventsFormat) open(m Message) (*decoder, *reading, func()) {
-	mode, read := f.binary, f.readBinary
-	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
-	if IsStructuredCloudEvent(m.Headers) {
-		mode, read = f.structured, f.readStructured
-	}
-	r := &reading{jsonScanner: mode.scanner(), message: m}
-	if !read(r, contentType) {
-		mode.end(r)
-		return nil, nil, nil
-	}
-	return mode, r, func() { mode.end(r) }
-}
-
-func (f *recordFormat) open(m Message) (*decoder, *reading, func()) {
-	if m.Value == nil {
-		return nil, nil, nil
-	}
-	r := f.read(m)
-	return f.decoder, &r.reading, func() {
-		f.decoder.end(&r.reading)
-		f.readings.Put(r)
-	}
+	defer f.end(&r)
+	return f.explain(&r)
 }
 
 func (f *decoder) explain(r *reading) []FieldReading {

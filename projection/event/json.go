@@ -51,15 +51,18 @@ func contractLayout() *layout {
 
 // Decode implements Format. If the JSON is invalid at any place, no member of it is used.
 func (f *jsonFormat) Decode(m Message, d *Decoded) {
-	*d = Decoded{}
-	if m.Value == nil {
-		d.Tombstone = true
-		return
+	var r reading
+	r.message = m
+	f.open(&r).decode(&r, d)
+}
+
+func (f *jsonFormat) open(r *reading) *decoder {
+	if r.message.Value == nil {
+		return nil
 	}
-	r := &reading{jsonScanner: f.scanner(), message: m}
-	f.readDocument(r, WithoutSchemaID(m.Value), "")
-	f.validate(r, d)
-	f.end(r)
+	f.begin(r)
+	f.readDocument(r, WithoutSchemaID(r.message.Value), "")
+	return f.decoder
 }
 
 // jsonScanner finds the members of a document in one pass. Its decoder checks the syntax of the
@@ -70,6 +73,7 @@ type jsonScanner struct {
 	decoder jsontext.Decoder
 	scratch []byte // the text that was unescaped last
 	joined  []byte // joined texts of this message and of earlier ones (see beginJoined)
+	values  Values // what a Reader has found
 	entries entries
 	shared  map[*place]sharedText // texts that all entries of this message have in common
 }

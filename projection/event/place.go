@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // place adds all members to the shapes of the documents that contain them. Members that the mapping
@@ -103,7 +104,8 @@ func (f *decoder) shapeOf(field Field, p *place) *shape {
 }
 
 // reading is the state of decoding one message. For formats without a schema it is on the stack,
-// because clearing the readings of a pool took a tenth of the decoding time.
+// because clearing the readings of a pool took a tenth of the decoding time. It gets its message
+// afterwards, because the compiler would copy a composite literal of this size.
 type reading struct {
 	*jsonScanner
 	message       Message
@@ -115,4 +117,16 @@ type reading struct {
 	signed        *SignedType
 	number        decimal // the amount, if it was already read for its sign
 	numberRead    bool
+}
+
+// readings contains *reading. A reading whose address is passed to a method of an interface cannot
+// be on the stack.
+var readings = sync.Pool{New: func() any { return new(reading) }}
+
+// newReading returns an empty reading of a message. The caller returns it to the pool.
+func newReading(m Message) *reading {
+	r := readings.Get().(*reading) //nolint:forcetypeassert // the pool holds nothing else
+	*r = reading{}
+	r.message = m
+	return r
 }

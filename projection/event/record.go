@@ -3,7 +3,6 @@ package event
 import (
 	"errors"
 	"strconv"
-	"sync"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -16,10 +15,7 @@ const (
 
 // Records decodes events whose values follow a schema. For each schema, a Reader finds the fields
 // in a value.
-type Records struct {
-	decoder  *decoder
-	readings sync.Pool // contains *recordReading
-}
+type Records struct{ decoder *decoder }
 
 // NewRecords returns Records for values with the field names of the default format, or with those
 // of the options' mapping.
@@ -33,7 +29,7 @@ func NewRecords(opts Options) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Records{decoder: f, readings: sync.Pool{New: func() any { return new(recordReading) }}}, nil
+	return &Records{f}, nil
 }
 
 // ErrNoJSON is returned for a custom projection, because its data must be JSON.
@@ -117,31 +113,20 @@ type recordFormat struct {
 	reader Reader
 }
 
-// recordReading is the state of decoding one message. It comes from a pool. It cannot be on the
-// stack, because its address is passed to a method of the interface Reader.
-type recordReading struct {
-	reading
-	values Values
-}
-
 // Decode implements Format.
 func (f *recordFormat) Decode(m Message, d *Decoded) {
-	*d = Decoded{}
-	if m.Value == nil {
-		d.Tombstone = true
-		return
-	}
-	r := f.read(m)
-	f.decoder.validate(&r.reading, d)
-	f.decoder.end(&r.reading)
-	f.readings.Put(r)
+	r := newReading(m)
+	f.open(r).decode(r, d)
+	readings.Put(r)
 }
 
-func (f *recordFormat) read(m Message) *recordReading {
-	r := f.readings.Get().(*recordReading) //nolint:forcetypeassert // the pool holds nothing else
-	r.reading = reading{jsonScanner: f.decoder.scanner(), message: m}
+func (f *recordFormat) open(r *reading) *decoder {
+	if r.message.Value == nil {
+		return nil
+	}
+	f.decoder.begin(r)
 	r.values = Values{found: &r.found, digits: r.values.digits[:0], message: &r.found, entries: &r.entries}
-	reason := f.reader.Read(m.Value, &r.values)
+	reason := f.reader.Read(r.message.Value, &r.values)
 	if reason == "" && r.values.invalid {
 		reason = "the value contains text that is not UTF-8"
 	}
@@ -149,9 +134,9 @@ func (f *recordFormat) read(m Message) *recordReading {
 		r.unreadable(malformed("", reason))
 	}
 	if f.decoder.envelope.isApart() {
-		f.decoder.readApart(&r.reading)
+		f.decoder.readApart(r)
 	}
-	return r
+	return f.decoder
 }
 
 // Values contains what a Reader finds in one value. A field that is not set is missing in the

@@ -51,42 +51,39 @@ var _ Series = (*seriesFormat)(nil)
 
 // Decode implements Format. It decodes the entry with the number m.Entry.
 func (s *seriesFormat) Decode(m Message, d *Decoded) {
-	*d = Decoded{}
-	f, r, end := s.open(m)
-	if f == nil {
-		d.Tombstone = true
-		return
-	}
-	f.validate(r, d)
-	end()
+	r := newReading(m)
+	s.open(r).decode(r, d)
+	readings.Put(r)
 }
 
-// open implements opener for the entry with the number m.Entry.
-func (s *seriesFormat) open(m Message) (*decoder, *reading, func()) {
-	f, r, end := s.opener.open(m)
+// open implements opener for the entry with the number r.message.Entry.
+func (s *seriesFormat) open(r *reading) *decoder {
+	f := s.opener.open(r)
 	if f == nil || !f.isSplit(r) {
-		return f, r, end
+		return f
 	}
-	switch {
-	case m.Entry <= 0:
+	switch entry := r.message.Entry; {
+	case entry <= 0:
 		r.documentFault = malformed(f.seriesName, reasonWhichEntry)
-	case int(m.Entry) > r.entries.n():
+	case int(entry) > r.entries.n():
 		r.documentFault = malformed(f.seriesName, reasonNoSuchEntry)
 	default:
-		f.readEntry(r, m.Entry)
+		f.readEntry(r, entry)
 	}
-	return f, r, end
+	return f
 }
 
 // DecodeEach implements Series.
 func (s *seriesFormat) DecodeEach(m Message, add func(entry int32) *Decoded) {
 	m.Entry = 0
-	f, r, end := s.opener.open(m)
+	r := newReading(m)
+	defer readings.Put(r)
+	f := s.opener.open(r)
 	if f == nil {
 		*add(0) = Decoded{Tombstone: true}
 		return
 	}
-	defer end()
+	defer f.end(r)
 	n := int32(0)
 	if f.isSplit(r) {
 		n = int32(r.entries.n()) //nolint:gosec // G115: at most MostEntries
