@@ -63,8 +63,8 @@ func (s *stage) undo(r *reader) func() {
 		letters := slices.Clone(o.letters)
 		return func() { restore(); o.letters = slices.Clone(letters) }
 	case *unordered:
-		letters, open := slices.Clone(o.letters), cloned(o.open)
-		return func() { restore(); o.letters, o.open = slices.Clone(letters), cloned(open) }
+		letters, open, earlier := slices.Clone(o.letters), cloned(o.open), o.earlier
+		return func() { restore(); o.letters, o.open, o.earlier = slices.Clone(letters), cloned(open), earlier }
 	default:
 		s.t.Fatalf("%s has an oracle of an unknown type", r.name)
 		return nil

@@ -25,7 +25,7 @@ func (s *stage) backUp() {
 	s.saved = &backup{name: fmt.Sprint("backup_", s.scratch)}
 	s.note("a backup is made")
 	s.copyDatabase(s.database(), s.saved.name)
-	fourEyes, factors := s.fourEyes, s.rules.factors
+	fourEyes, factors, means := s.fourEyes, s.rules.factors, s.rules.means
 	s.saved.restore = append(s.saved.restore, func() { s.fourEyes, s.rules.factors = fourEyes, factors })
 	for _, r := range s.readers {
 		next, high, group, flags, oracle := slices.Clone(r.next), slices.Clone(r.high), r.group, r.flags, r.oracle.snapshot()
@@ -36,11 +36,12 @@ func (s *stage) backUp() {
 				copy(r.high, high)
 			}
 			oracle()
-			if !slices.Equal(r.flags, flags) { // instances with the other text of the file write nothing
+			accept := s.changes(r, means)
+			if accept != nil || !slices.Equal(r.flags, flags) { // instances with the other text of the file, or with another mapping, write nothing
 				r.flags = flags
 				s.producer.produce(2)
 				s.endSecond(r)
-				s.restart(r)
+				s.restart(r, accept...)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func (s *stage) run(args ...string) printed {
 // exit status 2 the test fails, because this status means that the command line is wrong.
 func (s *stage) runAs(url string, args ...string) printed {
 	s.t.Helper()
-	env := []string{"DATABASE_URL=" + url, "OUTBOX_URL=" + s.outbox, "OUTBOX_QUERY=" + outboxQuery, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored()}
+	env := []string{"DATABASE_URL=" + url, "OUTBOX_URL=" + s.outbox, "OUTBOX_QUERY=" + outboxQuery, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored(), "EVENT_MAPPING=" + s.mapping}
 	began := time.Now()
 	status, stdout, stderr := process.Binary{Path: must(binary())(s.t)}.Once(s.t, env, args...)
 	s.note("$ projector %s\n  exit %d after %s\n%s", strings.Join(args, " "), status, time.Since(began).Round(time.Millisecond),

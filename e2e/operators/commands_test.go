@@ -124,6 +124,7 @@ func (s *stage) rebuild(r *reader) bool {
 	}
 	var log [][]*event
 	found := rebuiltRows{
+		moved: s.moved, remapped: s.rules.remapped,
 		account: func(id string) (int64, []int64) { return s.found(r, id) },
 		rows:    func() map[string]string { return must(s.rows(r))(s.t) },
 		want:    r.want,
@@ -186,6 +187,9 @@ func (s *stage) together() {
 	s.t.Helper()
 	s.between = false
 	r, other := s.anyReader(), s.anyReader()
+	if r == other && s.rules.remapped { // it is not known which accounts the replay has changed before the rebuild, which leaves those alone
+		return
+	}
 	var running sync.WaitGroup
 	if r != other {
 		running.Go(func() { s.rebuild(r) })
@@ -334,11 +338,11 @@ func (s *stage) prune(r *reader) {
 	s.count("inbox prune", p.done())
 }
 
-func (s *stage) restart(r *reader) {
+func (s *stage) restart(r *reader, more ...string) {
 	s.t.Helper()
-	s.note("SIGTERM of %s, and a start", r.name)
+	s.note("SIGTERM of %s, and a start %v", r.name, more)
 	r.process.Terminate()
-	r.process = s.launch(r)
+	r.process = s.launch(r, more...)
 	s.count("restart", true)
 }
 

@@ -208,8 +208,8 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 				a = late
 			}
 		}
-		if version == live.version && (found.rereading || live.beyond > live.version || live.corrected(log) || o.ahead(live, id, log)) {
-			if live.beyond > live.version && a.version == version {
+		if version == live.version && (found.rereading || found.moved && found.remapped || live.beyond > live.version || live.corrected(log) || o.ahead(live, id, log)) {
+			if (live.beyond > live.version || found.remapped) && a.version == version {
 				found.choose(id, live, a)
 			}
 			continue
@@ -261,6 +261,12 @@ func (a *account) corrected(log [][]*event) bool {
 type rebuiltRows struct {
 	// rereading is true if the position was set back and some records have not been read again yet.
 	rereading bool
+	// moved is true if accounts have events in two partitions. A rebuild may read one of them first, and
+	// have more events than the park limit.
+	moved bool
+	// remapped is true if the mapping was changed. Some events may then have been applied as an earlier
+	// mapping has read them.
+	remapped bool
 	// account returns the version of an account and its parked versions.
 	account func(id string) (version int64, parked []int64)
 	// rows returns the rows of the projection, and want those of the oracle.

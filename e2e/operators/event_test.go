@@ -16,6 +16,7 @@ type event struct {
 	at          time.Time
 	points      string // JSON value that only the custom projections read
 	asNumber    bool   // the amount is a JSON number, which the built-in projections refuse
+	renamed     bool   // a mapping has given the type unknown another meaning
 	garbage     bool   // the value is not JSON
 	nothing     bool   // a tombstone, or an offset that consumers do not read: garbage without a value
 
@@ -29,6 +30,8 @@ const (
 	credit  = "FundsCredited"
 	debit   = "FundsDebited"
 	unknown = "FundsTeleported"
+	// ignorable is the name of a mapping for types that only advance the version.
+	ignorable = "ignored"
 )
 
 func (e *event) funds() bool { return e.kind == credit || e.kind == debit }
@@ -104,7 +107,7 @@ func (r *rules) bankFault(e *event) string {
 	switch {
 	case r.ignores(e):
 		return ""
-	case e.kind == unknown:
+	case r.read(e).kind == unknown:
 		return "unknown_event_type"
 	case e.asNumber:
 		return "malformed_payload"

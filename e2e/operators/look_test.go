@@ -91,7 +91,7 @@ func (s *stage) statement() {
 	}
 	for v := int64(1); v <= a.version; v++ {
 		e := statements.applied[fmt.Sprintf("%s %d", id, v)]
-		if e == nil || e.currency != a.currency || s.rules.ignores(e) {
+		if e == nil || e.currency != a.currency || e.kind == unknown {
 			return
 		}
 		sum += e.signed()

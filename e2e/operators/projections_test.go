@@ -56,9 +56,23 @@ type rules struct {
 	refusing bool     // a constraint on the tables of the custom projections refuses rows of refusedAccount
 	ignoring bool     // the type unknown is ignored
 	factors  [2]int64 // by which the texts of the custom projections multiply points, once and ordered
+	remapped bool     // the mapping was changed in this run
+	means    string   // what the mapping says about the type unknown: a type, ignorable, or nothing
 }
 
-func (r *rules) ignores(e *event) bool { return r.ignoring && e.kind == unknown }
+func (r *rules) ignores(e *event) bool {
+	return e.kind == unknown && (r.ignoring || r.means == ignorable)
+}
+
+// The method read returns the event as the present mapping reads it.
+func (r *rules) read(e *event) *event {
+	if e.kind != unknown || r.means != credit {
+		return e
+	}
+	as := *e
+	as.kind, as.renamed = credit, true
+	return &as
+}
 
 // ignored returns the variable of the environment with the ignored types.
 func (r *rules) ignored() string {
@@ -81,6 +95,10 @@ func balances(limit int, r *rules) *ordered {
 		if r.ignores(e) {
 			return ""
 		}
+		if class := r.bankFault(e); class != "" { // the mapping has changed since the event was parked
+			return class
+		}
+		e = r.read(e)
 		if s.currency != "" && s.currency != e.currency {
 			return "currency_mismatch"
 		}
@@ -96,7 +114,7 @@ func balances(limit int, r *rules) *ordered {
 // pointsInOrder returns the oracle of the ordered custom projection.
 func pointsInOrder(limit int, r *rules) *ordered {
 	return newOrdered(limit, noFault, func(s *state, e *event) string {
-		if !e.funds() {
+		if e = r.read(e); !e.funds() {
 			return ""
 		}
 		if class := r.refused(e); class != "" {
@@ -109,12 +127,12 @@ func pointsInOrder(limit int, r *rules) *ordered {
 }
 
 func statements(r *rules) *unordered {
-	return newUnordered(byVersion, r.bankFault, byVersion, statementRows)
+	return newUnordered(byVersion, r, r.bankFault, byVersion, statementRows)
 }
 
-func turnovers(r *rules) *unordered { return newUnordered(byID, r.bankFault, byDay, turnoverRows) }
+func turnovers(r *rules) *unordered { return newUnordered(byID, r, r.bankFault, byDay, turnoverRows) }
 
-func counts(r *rules) *unordered { return newUnordered(byID, r.refused, byAccount, r.countRows) }
+func counts(r *rules) *unordered { return newUnordered(byID, r, r.refused, byAccount, r.countRows) }
 
 // These queries return the tables in the row format of the oracles.
 const (

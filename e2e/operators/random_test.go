@@ -46,6 +46,7 @@ var steps = []drawn{
 	{"look", 5, (*stage).look, alone | healed},
 	{"damage", 6, func(s *stage) { s.damage(s.anyReader()) }, 0},
 	{"new text", 4, (*stage).newText, alone | healed},
+	{"new mapping", 5, (*stage).newMapping, alone | healed},
 	{"new group", 3, func(s *stage) { s.newGroup(s.anyReader()) }, alone},
 	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, healed},
 	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, healed},

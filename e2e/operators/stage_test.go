@@ -73,6 +73,7 @@ type stage struct {
 	memory    string
 	limits    []string // flags that limit the waiting events of an account
 	rules     rules
+	mapping   string // path of the mapping file; empty if there is none
 	scratch   int
 }
 
@@ -257,7 +258,7 @@ func (s *stage) addReaders() {
 func (s *stage) launch(r *reader, more ...string) *process.Process {
 	s.t.Helper()
 	binary := process.Binary{Path: must(binary())(s.t)}
-	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored()}
+	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","), s.rules.ignored(), "EVENT_MAPPING=" + s.mapping}
 	args := append([]string{
 		"run", "--topic=" + s.topic, "--group=" + r.group, "--listen=127.0.0.1:0", "--log-format=json", "--session-timeout=6s",
 		"--retry-initial=100ms", "--retry-max=1s", s.breaker, s.memory,

@@ -87,7 +87,7 @@ func (s *stage) recreate() {
 			s.sameBut(r)
 		}
 		if r := pick(s, readers); i < 2 {
-			pick(s, []func(*reader){s.kill, s.restart, s.rewind})(r)
+			pick(s, []func(*reader){s.kill, func(r *reader) { s.restart(r) }, s.rewind})(r)
 		}
 	}
 	s.count("topic", true)

@@ -12,6 +12,7 @@ import (
 // for each key.
 type unordered struct {
 	key   func(*event) string
+	rules *rules
 	fault func(*event) string // the reason why an event cannot be applied
 	row   func(*event) string // the key of the row that the event changes
 	rows  func(applied map[string]*event) map[string]string
@@ -19,15 +20,16 @@ type unordered struct {
 	applied   map[string]*event
 	corrected map[string]*event
 	// open has, for rows that a rebuild may have left unchanged, the keys of the events that such a row
-	// then lacks.
+	// then lacks, or has as an earlier mapping has read them. The field earlier has the latter events.
 	open      map[string][]string
+	earlier   map[string]*event
 	discarded map[place]bool
 	letters   []parked
 }
 
-func newUnordered(key, fault, row func(*event) string, rows func(map[string]*event) map[string]string) *unordered {
+func newUnordered(key func(*event) string, rules *rules, fault, row func(*event) string, rows func(map[string]*event) map[string]string) *unordered {
 	return &unordered{
-		key: key, fault: fault, row: row, rows: rows,
+		key: key, rules: rules, fault: fault, row: row, rows: rows,
 		applied: map[string]*event{}, corrected: map[string]*event{}, open: map[string][]string{}, discarded: map[place]bool{},
 	}
 }
@@ -39,14 +41,18 @@ func byVersion(e *event) string { return fmt.Sprintf("%s %d", e.account, e.versi
 func (u *unordered) deliver(e *event, _ bool) {
 	open := u.open[u.row(e)]
 	i := slices.Index(open, u.key(e))
+	if u.earlier[u.key(e)] != nil { // the row has it
+		i = -1
+	}
 	if e.garbage || u.discarded[e.place()] || u.applied[u.key(e)] != nil && i < 0 {
 		return
 	}
-	if class := u.fault(e); class != "" {
+	read := u.rules.read(e)
+	if class := u.fault(read); class != "" {
 		u.letters = append(u.letters, parked{e, class})
 		return
 	}
-	u.applied[u.key(e)] = e // the id is used, even if the event changes no row
+	u.applied[u.key(e)] = read // the id is used, even if the event changes no row
 	if i >= 0 {
 		u.open[u.row(e)] = slices.Delete(open, i, i+1)
 	}
@@ -54,10 +60,11 @@ func (u *unordered) deliver(e *event, _ bool) {
 
 // apply returns false if the event cannot be applied.
 func (u *unordered) apply(e *event) bool {
-	if u.applied[u.key(e)] != nil || u.fault(e) != "" {
+	read := u.rules.read(e)
+	if u.applied[u.key(e)] != nil || u.fault(read) != "" {
 		return false
 	}
-	u.applied[u.key(e)] = e
+	u.applied[u.key(e)] = read
 	return true
 }
 
@@ -99,7 +106,7 @@ func (u *unordered) takeBack(e *event) bool {
 // them in those rows that are not right yet.
 func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known, live := u.letters, u.applied
-	u.applied, u.open = map[string]*event{}, map[string][]string{}
+	u.applied, u.open, u.earlier = map[string]*event{}, map[string][]string{}, map[string]*event{}
 	for key, e := range u.corrected {
 		u.applied[key] = e
 	}
@@ -117,6 +124,11 @@ func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 			u.open[u.row(e)] = append(u.open[u.row(e)], key)
 		}
 	}
+	for key, e := range live {
+		if now := u.applied[key]; (e.renamed || e.kind == unknown) && now == nil || now != nil && now.id == e.id && now.kind != e.kind {
+			u.open[u.row(e)], u.earlier[key] = append(u.open[u.row(e)], key), e
+		}
+	}
 	u.choose(found.rows())
 }
 
@@ -125,20 +137,26 @@ func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 func (u *unordered) choose(got map[string]string) {
 	without := maps.Clone(u.applied)
 	for _, keys := range u.open {
-		for _, key := range keys {
-			delete(without, key)
-		}
+		u.asEarlier(without, keys)
 	}
 	most, least := u.rows(u.applied), u.rows(without)
 	for row, keys := range u.open {
 		switch got[row] {
 		case least[row]:
-			for _, key := range keys {
-				delete(u.applied, key)
-			}
+			u.asEarlier(u.applied, keys)
 			delete(u.open, row)
 		case most[row]:
 			delete(u.open, row)
+		}
+	}
+}
+
+// asEarlier gives events the state that they had before the rebuild.
+func (u *unordered) asEarlier(applied map[string]*event, keys []string) {
+	for _, key := range keys {
+		delete(applied, key)
+		if e := u.earlier[key]; e != nil {
+			applied[key] = e
 		}
 	}
 }
@@ -219,6 +237,32 @@ func TestARowThatARebuildLeft(t *testing.T) {
 		u.choose(map[string]string{"a": row})
 		if got := u.rows(u.applied); got["a"] != want || got["b"] != "1 1" {
 			t.Errorf("rows %v for %q, want %q", got, row, want)
+		}
+	}
+}
+
+// TestARowOfAnEarlierMapping shows that the oracle of a sum decides after a rebuild whether the row has
+// an event as the present mapping reads it, or still as an earlier one has read it.
+func TestARowOfAnEarlierMapping(t *testing.T) {
+	for row, want := range map[string]string{"1 1": "1 1", "2 101": "2 101"} {
+		r := &rules{factors: [2]int64{1, 1}, means: ignorable}
+		u := counts(r)
+		log := [][]*event{{
+			{id: "1", account: "a", kind: credit, points: "1"},
+			{id: "2", account: "a", kind: unknown, points: "100", offset: 1},
+		}}
+		for _, e := range log[0] {
+			u.deliver(e, false)
+		}
+		r.means = credit
+		u.deliver(log[0][1], true)
+		if got := u.rows(u.applied)["a"]; got != "1 1" {
+			t.Errorf("row %q before the rebuild, want what the earlier mapping gave", got)
+		}
+		u.corrected["3"] = &event{id: "3", account: "b", kind: credit, points: "1"}
+		u.rebuilt(log, rebuiltRows{rows: func() map[string]string { return map[string]string{"a": row, "b": "1 1"} }})
+		if got := u.rows(u.applied)["a"]; got != want {
+			t.Errorf("row %q for %q, want %q", got, row, want)
 		}
 	}
 }
