@@ -63,7 +63,9 @@ func (s *stage) refusedByKafka(r *reader) {
 	default:
 		s.correct(r)
 	}
+	s.producer.plain = fault.Keys[0] == kmsg.ListOffsets // the method ended needs these requests
 	s.producer.produce(3)
+	s.producer.plain = false
 	refused.Remove()
 	s.count("refused by Kafka", true)
 }

@@ -30,7 +30,9 @@ type producer struct {
 	busy []*source
 	calm []*source
 	ids  int
-	late []*event // events of busy accounts that are sent later
+	// plain means that produce sends no transactions.
+	plain bool
+	late  []*event // events of busy accounts that are sent later
 	// published has the events in the outbox.
 	published []*event
 }
@@ -275,7 +277,7 @@ func (p *producer) produce(n int) {
 			p.send(p.late[i : i+1])
 			p.late = append(p.late[:i:i], p.late[i+1:]...)
 		}
-		if p.rnd.IntN(10) == 0 {
+		if p.rnd.IntN(10) == 0 && !p.plain {
 			p.transact()
 		}
 	}
