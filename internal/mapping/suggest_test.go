@@ -271,11 +271,13 @@ func TestSuggestOnlyWhatIsSure(t *testing.T) {
 		"a time with an offset": {[]string{`{"ts":"2026-01-01T00:00:00.5+01:00"}`}, []string{"occurredAt: ts"}, "DECIDE occurredAt"},
 		"times that the decoder accepts": {
 			[]string{`{"ts":"2026-01-01t00:00:00z"}`, `{"ts":"2026-12-31T23:59:60Z"}`},
-			[]string{"occurredAt: ts"}, "DECIDE occurredAt",
+			[]string{"occurredAt: ts"},
+			"DECIDE occurredAt",
 		},
 		"times that only Go accepts": {
 			[]string{`{"ts":"2026-01-01T00:00:00,5Z"}`},
-			[]string{"occurredAt: ts", "# DECIDE occurredAt: not all are RFC 3339"}, "unit: ",
+			[]string{"occurredAt: ts", "# DECIDE occurredAt: not all are RFC 3339"},
+			"unit: ",
 		},
 		"a numeric code":       {[]string{`{"ccy":"978"}`, `{"ccy":"036"}`}, []string{"currency: {path: ccy, code: numeric}"}, "DECIDE currency"},
 		"an integer as code":   {[]string{`{"ccy":978}`, `{"ccy":36}`}, []string{"currency: {path: ccy, code: numeric, type: integer}"}, "DECIDE currency"},

@@ -108,8 +108,8 @@ func minorOf(text string, shape event.AmountShape, decimals int) *big.Int {
 }
 
 var (
-	decimalForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
-	fraction    = regexp.MustCompile(`\.[0-9]+$`)
+	decimalForm = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?$`)
+	fraction    = regexp.MustCompile(`\.\d+$`)
 )
 
 func tenTo(n int) *big.Rat {
