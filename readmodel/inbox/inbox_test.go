@@ -88,12 +88,7 @@ func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	markers(t, pool, turnover.Name, 10, 8*24*time.Hour)
-	prune := func() (deleted int64) {
-		if err := inbox.Of(turnover.Name).Prune(t.Context(), pool, retention, func(n int64) { deleted += n }); err != nil {
-			t.Fatal(err)
-		}
-		return deleted
-	}
+	prune := func() int64 { return runTasks(t, pool, retention).deleted }
 	log := projection.Log{TopicID: "id", End: 9, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
 	sets := []readmodel.PositionSet{{Want: projection.Reposition{To: 2}, Log: log}}
 	refused := errors.New("not now")
@@ -132,19 +127,32 @@ func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
 	}
 }
 
+// The task of a running projection stops while another session prunes. The command waits for it.
 func TestOnlyOnePrunesAtATime(t *testing.T) {
 	pool := openPool(t)
-	markers(t, pool, "a", 10, 8*24*time.Hour)
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), "LOCK TABLE inbox_pruned IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
-			return err
-		}
-		return inbox.Of("a").Prune(t.Context(), pool, retention, func(int64) { t.Error("pruned beside another") })
-	})
+	markers(t, pool, turnover.Name, 10, 8*24*time.Hour)
+	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "left", lines(t, pool, left), "a 10")
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE inbox_pruned IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	if n := runTasks(t, pool, retention).deleted; n != 0 {
+		t.Errorf("a task pruned %d markers beside another session", n)
+	}
+	deleted, ended := int64(0), make(chan error, 1)
+	go func() {
+		ended <- inbox.Of(turnover.Name).Prune(t.Context(), pool, retention, func(n int64) { deleted += n })
+	}()
+	readmodeltest.AwaitLock(t, pool, 1, func() bool { return len(ended) > 0 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || deleted != 10 {
+		t.Errorf("pruned %d markers after the wait, error %v", deleted, err)
+	}
 }
 
 // Any login that may connect can hold an advisory lock for ever. Pruning does not wait for such a lock.
@@ -192,17 +200,24 @@ type pruned struct {
 func (p *pruned) InboxRows(n int64)   { p.rows = n }
 func (p *pruned) InboxPruned(n int64) { p.deleted += n }
 
-func TestTasksPruneAndCountTheInbox(t *testing.T) {
-	pool := openPool(t)
-	markers(t, pool, turnover.Name, 5, 2*time.Hour)
-	markers(t, pool, turnover.Name, 7, time.Minute)
+// runTasks runs the tasks of daily_turnover once.
+func runTasks(t *testing.T, pool *pgxpool.Pool, retention time.Duration) *pruned {
+	t.Helper()
 	reported := &pruned{}
-	cfg := readmodel.RunConfig{Pool: pool, InboxRetention: time.Hour, Observer: reported}
+	cfg := readmodel.RunConfig{Pool: pool, InboxRetention: retention, Observer: reported}
 	for _, task := range turnover.Definition().Tasks(cfg) {
 		if err := task.Run(t.Context()); err != nil {
 			t.Errorf("%s: %v", task.Name, err)
 		}
 	}
+	return reported
+}
+
+func TestTasksPruneAndCountTheInbox(t *testing.T) {
+	pool := openPool(t)
+	markers(t, pool, turnover.Name, 5, 2*time.Hour)
+	markers(t, pool, turnover.Name, 7, time.Minute)
+	reported := runTasks(t, pool, time.Hour)
 	if reported.deleted != 5 || reported.rows != 7 {
 		t.Errorf("deleted %d, counted %d; want 5 and 7", reported.deleted, reported.rows)
 	}

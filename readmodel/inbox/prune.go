@@ -40,9 +40,19 @@ func pruneBefore(database, program time.Time, retention time.Duration) time.Time
 
 // Prune deletes the handler's markers that are older than the retention by the database's clock. It
 // uses transactions of bounded size, and pauses between them for as long as the last one took. It
-// calls observe, which may be nil, after each transaction that deleted markers. It stops when another
-// session prunes, and deletes nothing while records of the handler are read again. An error does not undo the committed deletions.
+// calls observe, which may be nil, after each transaction that deleted markers. While another session
+// prunes, each transaction waits for it. No marker is deleted while records of the handler are read
+// again. An error does not undo the committed deletions.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
+	return i.prune(ctx, pool, lockWaits, retention, observe)
+}
+
+// The statements that lock the pruning. If another session prunes, or sets positions, one waits for
+// it, and with the other the pruning stops until the next time.
+const lockWaits, lockStops = "inbox_prune_wait", "inbox_prune_lock"
+
+// prune does what Prune does, with one of the two locks.
+func (i Inbox) prune(ctx context.Context, pool *pgxpool.Pool, lock string, retention time.Duration, observe func(int64)) error {
 	now, err := readmodel.One[time.Time](ctx, pool, "prune the inbox", "clock")
 	if err != nil {
 		return err
@@ -50,7 +60,7 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 	cutoff := pruneBefore(now, time.Now(), retention)
 	for {
 		start := time.Now()
-		deleted, err := i.pruneSome(ctx, pool, cutoff)
+		deleted, err := i.pruneSome(ctx, pool, lock, cutoff)
 		if err != nil {
 			return fmt.Errorf("prune the inbox: %w", err)
 		}
@@ -68,10 +78,10 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 
 // pruneSome deletes some markers. It returns 0 if there are none, if another session prunes, or if
 // records of the handler are read again.
-func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
+func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, lock string, cutoff time.Time) (deleted int64, err error) {
 	err = readmodel.TransactOnce(ctx, pool, func(ctx context.Context, tx *readmodel.Tx) error {
 		deleted = 0
-		if _, err := tx.Exec(ctx, sql.Query("inbox_prune_lock")); readmodel.HasCode(err, readmodel.LockNotAvailable) {
+		if _, err := tx.Exec(ctx, sql.Query(lock)); lock == lockStops && readmodel.HasCode(err, readmodel.LockNotAvailable) {
 			return errBusy // not the error of PostgreSQL, after which the transaction would be tried again
 		} else if err != nil {
 			return err
@@ -149,7 +159,7 @@ func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err erro
 func (i Inbox) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{
 		{Name: "prune the inbox", Every: pruneEvery, Within: pruneWithin, Run: func(ctx context.Context) error {
-			return i.Prune(ctx, cfg.Pool, cfg.InboxRetention, cfg.Observer.InboxPruned)
+			return i.prune(ctx, cfg.Pool, lockStops, cfg.InboxRetention, cfg.Observer.InboxPruned)
 		}},
 		{Name: "count the inbox", Every: countEvery, Run: func(ctx context.Context) error {
 			n, err := i.Count(ctx, cfg.Pool)
