@@ -266,7 +266,16 @@ func (s *stage) launch(r *reader, more ...string) *process.Process {
 	if s.fetching && r == s.readers[0] {
 		env = append(env, "OUTBOX_URL="+s.outbox, "OUTBOX_QUERY="+outboxQuery, "OUTBOX_AFTER=1s")
 	}
-	return binary.Launch(s.t, env, append(args, s.limits...)...)
+	p := binary.Launch(s.t, env, append(args, s.limits...)...)
+	wait.Until(s.t, patience, "the instance handles SIGTERM", func() string {
+		select {
+		case <-p.Ended():
+			return ""
+		default:
+			return p.Logged("starting")()
+		}
+	})
+	return p
 }
 
 // evict removes the members of a killed consumer's group. The test then need not wait for the
