@@ -195,7 +195,7 @@ func TestConnectionsPostgresRefuses(t *testing.T) {
 	for _, statement := range []string{
 		"CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE nologin PASSWORD 'hunter2'",
 		"CREATE DATABASE closed", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC",
-		"CREATE DATABASE frozen ALLOW_CONNECTIONS false", "ALTER ROLE app CONNECTION LIMIT 1",
+		"CREATE DATABASE frozen ALLOW_CONNECTIONS false", "CREATE ROLE single LOGIN PASSWORD 'hunter2' CONNECTION LIMIT 1",
 	} {
 		if _, err := admin.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -203,8 +203,8 @@ func TestConnectionsPostgresRefuses(t *testing.T) {
 	}
 	base := server.URL()
 	t.Run("one connection too many", func(t *testing.T) {
-		held := connect(t, urlWith(t, base, "app", "hunter2", "", ""))
-		_, err := pgx.Connect(t.Context(), urlWith(t, base, "app", "hunter2", "", ""))
+		held := connect(t, urlWith(t, base, "single", "hunter2", "", ""))
+		_, err := pgx.Connect(t.Context(), urlWith(t, base, "single", "hunter2", "", ""))
 		checkPostgres(t, err, classified{errclass.Retry, "53300", "too many connections"})
 		if err := held.Close(t.Context()); err != nil {
 			t.Fatal(err)
