@@ -70,11 +70,7 @@ func TestALeaderThatOnlyThisClientCannotReach(t *testing.T) {
 		cfg.Open = func(int32) session.Projection { return pending(0) }
 		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Max: time.Second, Attempt: 10 * time.Second}
 	})
-	ctx, done := runFor(t, c, 3*time.Minute)
-	await := func(what string, holds func() bool) {
-		t.Helper()
-		awaitOn(ctx, t, c, what, holds)
-	}
+	await, done := runFor(t, c, 3*time.Minute)
 	await("both partitions are consumed", func() bool { return positionOf(c, 0) == 1 && positionOf(c, 1) == 1 })
 	n.cutOff(away)
 	produceToEach(t, all, 2)
@@ -100,11 +96,7 @@ func TestAnInstanceThatCannotJoinIsUnready(t *testing.T) {
 	away := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.CoordinatorNotAvailable, Count: -1})
 	h := &healthLog{}
 	c := scriptedConsumer(t, agreeing(1), func(cfg *Config) { cfg.Client, cfg.Health = []kgo.Opt{seeds}, h })
-	ctx, done := runFor(t, c, 3*time.Minute)
-	await := func(what string, holds func() bool) {
-		t.Helper()
-		awaitOn(ctx, t, c, what, holds)
-	}
+	await, done := runFor(t, c, 3*time.Minute)
 	await("the brokers answer", func() bool { return h.count(0, "ok kafka") > 2 })
 	if h.count(0, "soon fetch") == 0 || h.count(0, "ok fetch") > 0 {
 		t.Error("ready, although the instance cannot join the group")
@@ -139,11 +131,7 @@ func TestAnInstanceWithoutCommittedOffsetsIsUnready(t *testing.T) {
 	away := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.CoordinatorLoadInProgress, Count: -1})
 	h := &healthLog{}
 	c := scriptedConsumer(t, agreeing(1), func(cfg *Config) { cfg.Client, cfg.Health = []kgo.Opt{seeds}, h })
-	ctx, done := runFor(t, c, 3*time.Minute)
-	await := func(what string, holds func() bool) {
-		t.Helper()
-		awaitOn(ctx, t, c, what, holds)
-	}
+	await, done := runFor(t, c, 3*time.Minute)
 	await("the partition is assigned", func() bool { return c.worker(0) != nil })
 	from := h.length()
 	await("the brokers answer", func() bool { return h.count(from, "ok kafka") > 2 })
@@ -200,19 +188,23 @@ func TestAMemberThatJoinsAtOnceIsReady(t *testing.T) {
 	var c *Consumer
 	late := lateStart{h, func() { awaitOn(ctx, t, c, "the partition is assigned", func() bool { return c.worker(0) != nil }) }}
 	c = scriptedConsumer(t, agreeing(1), func(cfg *Config) { cfg.Client, cfg.Health = []kgo.Opt{seeds}, late })
-	_, done := runFor(t, c, 3*time.Minute)
-	awaitOn(ctx, t, c, "the instance is ready", func() bool { return h.count(0, "ok fetch") > 0 })
+	await, done := runFor(t, c, 3*time.Minute)
+	await("the instance is ready", func() bool { return h.count(0, "ok fetch") > 0 })
 	done()
 }
 
-// runFor runs a consumer until the returned function is called. Its context ends after the duration
-// within.
-func runFor(t *testing.T, c *Consumer, within time.Duration) (context.Context, func()) {
+// runFor runs a consumer until the function done is called, or until the duration within has passed.
+// The function await waits until holds returns true.
+func runFor(t *testing.T, c *Consumer, within time.Duration) (await func(what string, holds func() bool), done func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
-	return ctx, func() {
+	await = func(what string, holds func() bool) {
+		t.Helper()
+		awaitOn(ctx, t, c, what, holds)
+	}
+	return await, func() {
 		t.Helper()
 		cancel()
 		if err := <-ended; err != nil {

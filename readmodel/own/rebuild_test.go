@@ -85,6 +85,17 @@ func openShadow(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.S
 	return shadow, proj, nil
 }
 
+// keptAndDoubled returns a projection that was last run from this text, and the same projection by
+// another text, in which each event counts twice.
+func keptAndDoubled(t *testing.T, pool *pgxpool.Pool, text string) (old, doubled file.Projection) {
+	t.Helper()
+	old, doubled = parse(t, text), parse(t, strings.Replace(text, "count(*)", "2 * count(*)", 1))
+	if err := readmodel.KeepFile(t.Context(), pool, &old, false); err != nil {
+		t.Fatal(err)
+	}
+	return old, doubled
+}
+
 // A rebuild with another SQL text may replace the rows only if no consumer continued with the old
 // text during the rebuild.
 func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
@@ -92,10 +103,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	pool := stage(t)
 	execute(t, pool, "DROP TABLE seen; CREATE TABLE seen (event_id text PRIMARY KEY, \"offset\" bigint)")
 	text := strings.Replace(fmt.Sprintf(loyalty, file.Once), "-- types", "-- tables: loyalty, seen\n-- types", 1)
-	old, doubled := parse(t, text), parse(t, strings.Replace(text, "count(*)", "2 * count(*)", 1))
-	if err := readmodel.KeepFile(t.Context(), pool, &old, false); err != nil {
-		t.Fatal(err)
-	}
+	old, doubled := keptAndDoubled(t, pool, text)
 	log := []string{points("a", 1, 5), points("b", 1, 7)}
 	f := feed(t, pool, old)
 	f.consume(log)
@@ -129,10 +137,7 @@ func TestARebuildByAnotherTextLeavesNoAccountAlone(t *testing.T) {
 	t.Parallel()
 	pool := stage(t)
 	text, _, _ := strings.Cut(strings.Replace(fmt.Sprintf(loyalty, file.Ordered), "-- types", "-- tables: loyalty\n-- types", 1), "INSERT INTO seen")
-	old, doubled := parse(t, text), parse(t, strings.Replace(text, "count(*)", "2 * count(*)", 1))
-	if err := readmodel.KeepFile(t.Context(), pool, &old, false); err != nil {
-		t.Fatal(err)
-	}
+	old, doubled := keptAndDoubled(t, pool, text)
 	log := []string{points("a", 1, 5), points("b", 1, 7), points("b", 3, 1)}
 	feed(t, pool, old).consume(log)
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
@@ -158,10 +163,7 @@ func TestARebuildByAnotherTextLeavesNoAccountAhead(t *testing.T) {
 	pool := stage(t)
 	execute(t, pool, "ALTER TABLE loyalty ADD CHECK (points < 50)")
 	text, _, _ := strings.Cut(strings.Replace(fmt.Sprintf(loyalty, file.Ordered), "-- types", "-- tables: loyalty\n-- types", 1), "INSERT INTO seen")
-	old, doubled := parse(t, text), parse(t, strings.Replace(text, "count(*)", "2 * count(*)", 1))
-	if err := readmodel.KeepFile(t.Context(), pool, &old, false); err != nil {
-		t.Fatal(err)
-	}
+	old, doubled := keptAndDoubled(t, pool, text)
 	log := []string{points("a", 1, 5), points("a", 2, 60), points("b", 1, 7)}
 	feed(t, pool, old).consume(log)
 	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
